@@ -1,0 +1,13 @@
+// Matrix products for the families that need one: the accumulation type is chosen in one place.
+#pragma once
+
+#include "core/ops/call.h"
+
+namespace tpu::ops {
+
+/// dot_general whose result is in the compute type of the operands' (equal) dtype: halves add up in f32 and are
+/// rounded once, by the caller. Result dimensions: batch, rest of x, rest of y.
+Value product(Call& c, Value x, Value y, const Dims& x_batch, const Dims& y_batch, const Dims& x_contract,
+              const Dims& y_contract);
+
+}  // namespace tpu::ops

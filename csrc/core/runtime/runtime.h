@@ -1,0 +1,56 @@
+// The process's one runtime: the client, its devices, and programs from memory, from disk or from the compiler.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cache/disk.h"
+#include "core/cache/lru.h"
+#include "core/runtime/program.h"
+
+namespace tpu::runtime {
+
+/// Which plugin to start, decided by the embedder.
+struct Choice {
+  std::string platform;  // "tpu", "cpu" or "custom"
+  std::string plugin;    // path
+  std::map<std::string, pjrt::Option> options;
+  std::string notice;  // one line for the user, or ""
+};
+
+class Runtime {
+ public:
+  /// Sets how the plugin is chosen; must be called before the first get(). It may throw.
+  static void set_chooser(std::function<Choice()> chooser);
+  /// Starts the client on the first call. Throws Error(Unavailable) when there is none to start, each time anew, and in a forked
+  /// child of a process that had started it.
+  static Runtime& get();
+  static bool started();
+
+  pjrt::Client& client() { return *client_; }
+  int device_count() const { return static_cast<int>(devices_.size()); }
+  /// Error(InvalidArgument) for an index that does not exist.
+  Device& device(int index);
+  ops::Platform platform() const { return platform_; }
+  cache::Disk& disk() { return disk_; }
+
+  /// A program for the graph. Takes it from the disk cache when it is there. `why` is logged with a compile.
+  std::shared_ptr<const Program> compile(const graph::Graph& graph, const graph::Settings& settings, const std::string& why);
+
+ private:
+  Runtime(const Choice& choice);
+  std::shared_ptr<pjrt::Executable> executable_for(const std::string& module, const std::string& why);
+
+  std::shared_ptr<pjrt::Client> client_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  ops::Platform platform_;
+  pjrt::CompileOptions options_;
+  std::string plugin_identity_;
+  cache::Disk disk_;
+  cache::Lru<pjrt::Executable> executables_;  // by digest: graphs with different keys may have one module
+};
+
+}  // namespace tpu::runtime

@@ -1,0 +1,77 @@
+#include "torch/meta.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty_strided.h>
+
+#include "torch/storage.h"
+
+namespace tpu::torch_shim {
+namespace {
+
+at::Tensor to_meta(const at::Tensor& t) {
+  if (!t.defined() || !t.is_privateuseone()) return t;
+  return at::empty_strided(t.sizes(), t.strides(), t.options().device(c10::kMeta));
+}
+
+c10::IValue to_meta(const c10::IValue& v) {
+  if (v.isTensor()) return to_meta(v.toTensor());
+  if (v.isTensorList()) {
+    c10::List<at::Tensor> out;
+    for (const c10::IValue& e : v.toListRef()) out.push_back(to_meta(e.toTensor()));
+    return out;
+  }
+  if (v.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> out;
+    for (const c10::IValue& e : v.toListRef())
+      out.push_back(e.isNone() ? std::nullopt : std::optional<at::Tensor>(to_meta(e.toTensor())));
+    return out;
+  }
+  if (v.isDevice()) return c10::Device(c10::kMeta);
+  if (v.isGenerator()) return c10::IValue();
+  return v;
+}
+
+void append(std::vector<Expected>& out, const at::Tensor& t) {
+  Expected e;
+  if (t.defined()) {
+    e.dtype = t.scalar_type();
+    e.sizes = t.sizes().vec();
+    // A result whose strides leave gaps or overlap (an expanded one) is stored dense.
+    e.contiguous = t.is_contiguous() || !view::is_dense(e.sizes, t.strides().vec());
+    e.strides = e.contiguous ? hlo::row_major(e.sizes) : t.strides().vec();
+  }
+  out.push_back(std::move(e));
+}
+
+}  // namespace
+
+std::optional<std::vector<Expected>> run_meta(const OpPlan& plan, const c10::Stack& stack) {
+  const c10::OperatorHandle& op = *plan.functional;
+  if (!op.hasKernelForDispatchKey(c10::DispatchKey::Meta) &&
+      !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) &&
+      !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) &&
+      !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
+    return std::nullopt;
+  c10::Stack meta;
+  const size_t base = stack.size() - plan.arguments.size();
+  for (size_t i = 0; i < plan.arguments.size(); i++)
+    if (!plan.arguments[i].is_out) meta.push_back(to_meta(stack[base + i]));
+  {
+    at::AutoDispatchBelowADInplaceOrView below;
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &meta);
+  }
+  std::vector<Expected> out;
+  for (const c10::IValue& v : meta) {
+    if (v.isTensor()) {
+      append(out, v.toTensor());
+    } else if (v.isTensorList()) {
+      for (const c10::IValue& e : v.toListRef()) append(out, e.toTensor());
+    } else if (v.isNone()) {
+      out.emplace_back();
+    }
+  }
+  return out;
+}
+
+}  // namespace tpu::torch_shim

@@ -1,0 +1,1 @@
+"""Examples of unmodified PyTorch code running on device "tpu"."""
