@@ -22,13 +22,15 @@ def install() -> None:
 
 def choose() -> tuple[str, str, dict[str, int | str | bool], str]:
     """The plugin to start now: platform, path, options for its client, and one line for the user."""
-    # The plugins log to stderr by absl; warnings of theirs mean nothing to a user of PyTorch.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # The plugins log to stderr, also false alarms as errors; what goes wrong comes back as an exception anyway.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     choice = _platform.choose()
     notice = ""
     if choice.platform == "cpu" and not os.environ.get("TORCH_TPU_PLATFORM"):
         notice = f"{choice.reason}: device 'tpu' is XLA's CPU device (TORCH_TPU_PLATFORM=cpu hides this line)"
-    return choice.platform, choice.plugin_path, choice.options, notice
+    # Left to itself the plugin makes as many devices as it likes.
+    options = {"cpu_device_count": 1, **choice.options} if choice.platform == "cpu" else choice.options
+    return choice.platform, choice.plugin_path, options, notice
 
 
 def count_devices(env: Mapping[str, str] | None = None, root: Path = _platform.ROOT) -> int:

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def environment() -> str:
     """The table of environment variables."""
-    from torch_tpu import _C
+    import torch_tpu._C as _C
 
     lines = []
     for name, value, default, meaning in _C.environment():
@@ -40,7 +40,8 @@ def information() -> dict[str, Any]:
     import torch
 
     import torch_tpu
-    from torch_tpu import _C, _platform
+    import torch_tpu._C as _C
+    from torch_tpu import _platform
 
     facts: dict[str, Any] = {"torch_tpu": torch_tpu.__version__, "torch": torch.__version__, "active": torch_tpu.active}
     try:

@@ -1,4 +1,5 @@
-// The device's allocator: it hands out cells that take memory when they are written or read, and reports memory in use.
+// The device's allocator: it hands out cells that take memory when they are written or read, and reports
+// memory in use.
 #include <ATen/core/Tensor.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
@@ -43,9 +44,12 @@ namespace {
 class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    return new_data_ptr(new Cell{current_device(), {DType::U8, {static_cast<int64_t>(bytes)}}, nullptr}, bytes);
+    return new_data_ptr(new Cell{current_device(), {DType::U8, {static_cast<int64_t>(bytes)}}, nullptr},
+                        bytes);
   }
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }  // an address alone does not lead to its cell
+  c10::DeleterFnPtr raw_deleter() const override {
+    return nullptr;
+  }  // an address alone does not lead to its cell
   void copy_data(void*, const void*, size_t) const override {
     TORCH_CHECK(false, "memory of the tpu device has no address to copy from: copy tensors instead");
   }
@@ -56,8 +60,8 @@ class Allocator final : public c10::DeviceAllocator {
 
   // An array lives until every computation that reads it is done, whichever stream it was issued on.
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
-    TORCH_CHECK(stream.device_type() == c10::DeviceType::PrivateUse1, "record_stream needs a tpu stream, not one of ",
-                stream.device());
+    TORCH_CHECK(stream.device_type() == c10::DeviceType::PrivateUse1,
+                "record_stream needs a tpu stream, not one of ", stream.device());
   }
 
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
@@ -66,7 +70,9 @@ class Allocator final : public c10::DeviceAllocator {
     const runtime::MemoryUse use = memory_use(device);
     const Stat bytes{use.allocated, use.peak, use.total_allocated, use.total_freed};
     const Stat count{use.live, use.peak_live, use.allocations, use.frees};
-    for (auto* s : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes, &stats.reserved_bytes}) (*s)[0] = bytes;
+    for (auto* s :
+         {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes, &stats.reserved_bytes})
+      (*s)[0] = bytes;
     for (auto* s : {&stats.allocation, &stats.active, &stats.segment}) (*s)[0] = count;
     stats.num_device_alloc = use.allocations;
     stats.num_device_free = use.frees;

@@ -12,10 +12,12 @@ namespace {
 
 // A sigmoid before this loss overflows in half precision, whatever the loss itself is computed in.
 Tensor binary_cross_entropy_refused(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t) {
-  TORCH_CHECK(false,
-              "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. Many models end in a sigmoid "
-              "right before the loss: combine the two with torch.nn.functional.binary_cross_entropy_with_logits or "
-              "torch.nn.BCEWithLogitsLoss, which are safe to autocast.");
+  TORCH_CHECK(
+      false,
+      "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. Many models end "
+      "in a sigmoid "
+      "right before the loss: combine the two with torch.nn.functional.binary_cross_entropy_with_logits or "
+      "torch.nn.BCEWithLogitsLoss, which are safe to autocast.");
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 // torch_tpu._C: what Python asks of the runtime. The only file that includes Python.
+#include <ATen/core/CachingHostAllocator.h>
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/Generator.h>
-
-#include <ATen/core/CachingHostAllocator.h>
 
 #include "core/base/env.h"
 #include "core/base/error.h"
@@ -35,7 +34,8 @@ pjrt::Option to_option(const py::handle& value) {
   return value.cast<std::string>();
 }
 
-/// Python callables are kept for the life of the process: they must not be released after the interpreter is gone.
+/// Python callables are kept for the life of the process: they must not be released after the interpreter is
+/// gone.
 py::object& kept(py::object object) { return *new py::object(std::move(object)); }
 
 /// `choose()` returns (platform, plugin path, options, notice).
@@ -45,7 +45,8 @@ void set_chooser(py::object choose) {
     try {
       const auto chosen = choose().cast<std::tuple<std::string, std::string, py::dict, std::string>>();
       runtime::Choice choice{std::get<0>(chosen), std::get<1>(chosen), {}, std::get<3>(chosen)};
-      for (const auto& [name, value] : std::get<2>(chosen)) choice.options[name.cast<std::string>()] = to_option(value);
+      for (const auto& [name, value] : std::get<2>(chosen))
+        choice.options[name.cast<std::string>()] = to_option(value);
       return choice;
     } catch (py::error_already_set& e) {
       throw from_python(e);
@@ -93,11 +94,14 @@ void reset_host_memory_stats(bool peak) {
   peak ? host->reset_peak_stats() : host->reset_accumulated_stats();
 }
 
-py::object python_generator(int device) { return py::reinterpret_steal<py::object>(THPGenerator_Wrap(default_generator(device))); }
+py::object python_generator(int device) {
+  return py::reinterpret_steal<py::object>(THPGenerator_Wrap(default_generator(device)));
+}
 
 std::vector<std::tuple<std::string, std::string, std::string, std::string>> environment() {
   std::vector<std::tuple<std::string, std::string, std::string, std::string>> rows;
-  for (const env::Variable& v : env::variables()) rows.emplace_back(v.name, env::get(v.name), v.fallback, v.meaning);
+  for (const env::Variable& v : env::variables())
+    rows.emplace_back(v.name, env::get(v.name), v.fallback, v.meaning);
   return rows;
 }
 
@@ -113,12 +117,18 @@ py::dict disk_usage() {
 
 PyObject* exception_class(Code code) {
   switch (code) {
-    case Code::Index: return PyExc_IndexError;
-    case Code::Value: return PyExc_ValueError;
-    case Code::Type: return PyExc_TypeError;
-    case Code::Unimplemented: return PyExc_NotImplementedError;
-    case Code::OutOfMemory: return py::module_::import("torch").attr("OutOfMemoryError").ptr();
-    default: return PyExc_RuntimeError;
+    case Code::Index:
+      return PyExc_IndexError;
+    case Code::Value:
+      return PyExc_ValueError;
+    case Code::Type:
+      return PyExc_TypeError;
+    case Code::Unimplemented:
+      return PyExc_NotImplementedError;
+    case Code::OutOfMemory:
+      return py::module_::import("torch").attr("OutOfMemoryError").ptr();
+    default:
+      return PyExc_RuntimeError;
   }
 }
 
@@ -155,8 +165,12 @@ void bind_runtime(py::module_& m) {
   m.def("set_current_device", &set_current_device, release());
   m.def("platform", [] { return device_at(-1).client().platform_name(); }, release());
   m.def("platform_version", [] { return device_at(-1).client().platform_version(); }, release());
-  m.def("device_kind", [](int i) { return device_at(i).client().device_kind(device_at(i).index()); }, release());
-  m.def("device_description", [](int i) { return device_at(i).client().device_description(device_at(i).index()); }, release());
+  m.def(
+      "device_kind", [](int i) { return device_at(i).client().device_kind(device_at(i).index()); },
+      release());
+  m.def(
+      "device_description",
+      [](int i) { return device_at(i).client().device_description(device_at(i).index()); }, release());
   m.def("device_id", [](int i) { return device_at(i).client().device_id(device_at(i).index()); }, release());
   m.def("default_generator", &python_generator);
   m.def("synchronize", [](int i) { synchronize_device(resolve_device(i)); }, release());
@@ -166,8 +180,12 @@ void bind_memory(py::module_& m) {
   using release = py::call_guard<py::gil_scoped_release>;
   m.def("memory_info", &free_and_total, release(), "(free, total) bytes of a device.");
   m.def("memory_statistics", &memory_statistics);
-  m.def("reset_peak_memory_stats", [](int i) { if (runtime::Runtime::started()) device_at(i).reset_peak(); });
-  m.def("reset_accumulated_memory_stats", [](int i) { if (runtime::Runtime::started()) device_at(i).reset_accumulated(); });
+  m.def("reset_peak_memory_stats", [](int i) {
+    if (runtime::Runtime::started()) device_at(i).reset_peak();
+  });
+  m.def("reset_accumulated_memory_stats", [](int i) {
+    if (runtime::Runtime::started()) device_at(i).reset_accumulated();
+  });
   m.def("host_memory_statistics", &host_memory_statistics);
   m.def("reset_host_memory_stats", &reset_host_memory_stats, "Of peaks (True) or totals (False).");
 }
@@ -177,7 +195,9 @@ void bind_tools(py::module_& m) {
   m.def("cache_clear", &clear_programs, "Forgets the programs in memory.");
   m.def("environment", &environment, "(name, value, default, meaning) of every environment variable.");
   m.def("disk_usage", &disk_usage, "The compilation cache on disk: directory, entries, bytes, mode.");
-  m.def("disk_clear", [] { return cache::Disk::from_environment().clear(); }, py::call_guard<py::gil_scoped_release>());
+  m.def(
+      "disk_clear", [] { return cache::Disk::from_environment().clear(); },
+      py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace

@@ -56,9 +56,10 @@ void set_current_device(int index) {
   if (index == current) return;
   const int n = device_count();
   if (index < 0 || index >= n)
-    throw Error(Code::InvalidArgument, "",
-                text("invalid device ordinal: tpu:", index, " does not exist; there ", n == 1 ? "is " : "are ", n,
-                     n == 1 ? " tpu device" : " tpu devices", ", numbered from 0"));
+    throw Error(
+        Code::InvalidArgument, "",
+        text("invalid device ordinal: tpu:", index, " does not exist; there ", n == 1 ? "is " : "are ", n,
+             n == 1 ? " tpu device" : " tpu devices", ", numbered from 0"));
   current = index;
 }
 

@@ -11,8 +11,8 @@
 namespace tpu::torch_shim {
 
 void Event::Arrival::one_done() {
-  // The time is stored before the count reaches zero: whoever sees zero may read it. Callbacks of several computations may
-  // race for it; they differ by less than the clock is worth.
+  // The time is stored before the count reaches zero: whoever sees zero may read it. Callbacks of several
+  // computations may race for it; they differ by less than the clock is worth.
   time.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   missing.fetch_sub(1, std::memory_order_release);
 }
@@ -21,11 +21,13 @@ void Event::record() {
   auto moment = std::make_shared<Moment>();
   // Only the readiness of the arrays is kept, not the arrays: an event must not hold memory.
   if (runtime::Runtime::started())
-    for (const runtime::ArrayPtr& a : device_at(device_).in_flight()) moment->work.push_back(a->buffer().ready());
+    for (const runtime::ArrayPtr& a : device_at(device_).in_flight())
+      moment->work.push_back(a->buffer().ready());
   if (timed_) {
     moment->arrival = std::make_shared<Arrival>();
     moment->arrival->missing = static_cast<int64_t>(moment->work.size()) + 1;
-    for (const pjrt::Event& e : moment->work) e.on_ready([arrival = moment->arrival] { arrival->one_done(); });
+    for (const pjrt::Event& e : moment->work)
+      e.on_ready([arrival = moment->arrival] { arrival->one_done(); });
     moment->arrival->one_done();
   }
   moment_ = std::move(moment);

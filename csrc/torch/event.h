@@ -23,7 +23,8 @@ class Event {
   bool query() const;
   /// Waits for all of it; throws the error of a computation that failed.
   void synchronize() const;
-  /// Milliseconds from this event to a later one. Throws when either is unrecorded, untimed or not reached yet.
+  /// Milliseconds from this event to a later one. Throws when either is unrecorded, untimed or not reached
+  /// yet.
   double elapsed_ms(const Event& later) const;
 
  private:

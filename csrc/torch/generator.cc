@@ -42,7 +42,8 @@ class Generator final : public c10::GeneratorImpl {
     return bytes.getIntrusivePtr();
   }
   void set_state(const c10::TensorImpl& bytes) override {
-    TORCH_CHECK_TYPE(bytes.device().is_cpu() && bytes.dtype() == caffe2::TypeMeta::Make<uint8_t>() && bytes.is_contiguous(),
+    TORCH_CHECK_TYPE(bytes.device().is_cpu() && bytes.dtype() == caffe2::TypeMeta::Make<uint8_t>() &&
+                         bytes.is_contiguous(),
                      "RNG state must be a torch.ByteTensor on the CPU");
     TORCH_CHECK(bytes.numel() == sizeof(State), "RNG state of a tpu generator has ", sizeof(State),
                 " bytes (seed and offset), got ", bytes.numel());
@@ -74,7 +75,8 @@ class Generator final : public c10::GeneratorImpl {
 
 const at::Generator& default_generator(int device) {
   static std::mutex mutex;
-  static auto* generators = new std::map<int, at::Generator>;  // never destroyed: Python may hold them at exit
+  static auto* generators =
+      new std::map<int, at::Generator>;  // never destroyed: Python may hold them at exit
   device = resolve_device(device);
   std::lock_guard lock(mutex);
   auto found = generators->find(device);

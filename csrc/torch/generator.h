@@ -9,8 +9,8 @@
 
 namespace tpu::torch_shim {
 
-/// The stream a random operator draws from: that of the given generator, or the device's default one. RuntimeError when the
-/// generator belongs to another kind of device.
+/// The stream a random operator draws from: that of the given generator, or the device's default one.
+/// RuntimeError when the generator belongs to another kind of device.
 runtime::Generator& generator_of(const std::optional<at::Generator>& generator, int device);
 /// The default generator of a device. It exists before the client starts, so that seeding starts nothing.
 const at::Generator& default_generator(int device);

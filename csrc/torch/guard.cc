@@ -39,14 +39,21 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   c10::DeviceCapability getDeviceCapability(c10::Device) const override {
     c10::DeviceCapability can;
     auto& types = can.capability_data.supported_scalar_types;
-    types.has_ComplexHalf = types.has_QInt8 = types.has_QUInt8 = types.has_QInt32 = types.has_QUInt4x2 = types.has_QUInt2x4 = 0;
+    types.has_ComplexHalf = types.has_QInt8 = types.has_QUInt8 = types.has_QInt32 = types.has_QUInt4x2 =
+        types.has_QUInt2x4 = 0;
     return can;
   }
 
   c10::Stream getStream(c10::Device d) const override { return current_stream(resolve_device(d.index())); }
-  c10::Stream getDefaultStream(c10::Device d) const override { return default_stream(resolve_device(d.index())); }
-  c10::Stream getStreamFromGlobalPool(c10::Device d, bool) const override { return new_stream(resolve_device(d.index())); }
-  c10::Stream getNewStream(c10::Device d, int) const override { return new_stream(resolve_device(d.index())); }
+  c10::Stream getDefaultStream(c10::Device d) const override {
+    return default_stream(resolve_device(d.index()));
+  }
+  c10::Stream getStreamFromGlobalPool(c10::Device d, bool) const override {
+    return new_stream(resolve_device(d.index()));
+  }
+  c10::Stream getNewStream(c10::Device d, int) const override {
+    return new_stream(resolve_device(d.index()));
+  }
   c10::Stream exchangeStream(c10::Stream s) const override { return exchange_stream(s); }
   bool queryStream(const c10::Stream& s) const override { return device_idle(s.device_index()); }
   void synchronizeStream(const c10::Stream& s) const override { synchronize_device(s.device_index()); }
@@ -54,16 +61,19 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   // Memory is returned only after the last computation that reads it, so there is nothing to remember.
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 
-  void record(void** event, const c10::Stream& stream, c10::DeviceIndex device, c10::EventFlag flag) const override {
-    TORCH_CHECK(device == -1 || device == stream.device_index(), "Event device index ", static_cast<int>(device),
-                " does not match recording stream's device index ", static_cast<int>(stream.device_index()), ".");
+  void record(void** event, const c10::Stream& stream, c10::DeviceIndex device,
+              c10::EventFlag flag) const override {
+    TORCH_CHECK(device == -1 || device == stream.device_index(), "Event device index ",
+                static_cast<int>(device), " does not match recording stream's device index ",
+                static_cast<int>(stream.device_index()), ".");
     if (!*event) *event = new Event(stream.device_index(), flag == c10::EventFlag::BACKEND_DEFAULT);
     guarded([&] { static_cast<Event*>(*event)->record(); });
   }
-  // Later work of the same device runs after earlier work, and work of another device waits for the arrays it reads: the order
-  // that the caller asks for holds already.
+  // Later work of the same device runs after earlier work, and work of another device waits for the arrays it
+  // reads: the order that the caller asks for holds already.
   void block(void*, const c10::Stream& stream) const override {
-    TORCH_CHECK(stream.device_type() == kDevice, "a tpu event cannot be waited for by a stream of ", stream.device());
+    TORCH_CHECK(stream.device_type() == kDevice, "a tpu event cannot be waited for by a stream of ",
+                stream.device());
   }
   bool queryEvent(void* event) const override {
     return !event || guarded([&] { return static_cast<Event*>(event)->query(); });
@@ -71,7 +81,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void* event) const override {
     if (event) guarded([&] { static_cast<Event*>(event)->synchronize(); });
   }
-  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
+    delete static_cast<Event*>(event);
+  }
   double elapsedTime(void* first, void* second, c10::DeviceIndex) const override {
     TORCH_CHECK(first && second, "Both events must be recorded before calculating elapsed time.");
     return guarded([&] { return static_cast<Event*>(first)->elapsed_ms(*static_cast<Event*>(second)); });

@@ -35,7 +35,9 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   void setCurrentDevice(c10::DeviceIndex index) const override {
     guarded([&] { set_current_device(index); });
   }
-  c10::DeviceIndex getCurrentDevice() const override { return static_cast<c10::DeviceIndex>(current_device()); }
+  c10::DeviceIndex getCurrentDevice() const override {
+    return static_cast<c10::DeviceIndex>(current_device());
+  }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const override {
     const c10::DeviceIndex before = getCurrentDevice();
     setCurrentDevice(index);
@@ -53,7 +55,9 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   at::Allocator* getPinnedMemoryAllocator() const override { return pinned_allocator(); }
   bool isPinnedPtr(const void* address) const override { return is_pinned(address); }
   c10::Device getDeviceFromPtr(void*) const override {
-    TORCH_CHECK(false, "memory of the tpu device has no addresses, so no device can be found from one: use tensor.device");
+    TORCH_CHECK(
+        false,
+        "memory of the tpu device has no addresses, so no device can be found from one: use tensor.device");
   }
 
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {

@@ -1,5 +1,6 @@
-// PJRT stages copies by itself, so page-locking host memory would gain nothing. This allocator remembers its blocks, for
-// is_pinned() and the statistics; a copy from one has been taken before the call returns, so it may be reused at once.
+// PJRT stages copies by itself, so page-locking host memory would gain nothing. This allocator remembers its
+// blocks, for is_pinned() and the statistics; a copy from one has been taken before the call returns, so it
+// may be reused at once.
 #include "torch/pinned.h"
 
 #include <ATen/core/CachingHostAllocator.h>

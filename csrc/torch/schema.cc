@@ -91,6 +91,10 @@ std::unique_ptr<OpPlan> plan_of(const c10::FunctionSchema& schema, const ops::Op
       }
     plan->returns.push_back(out);
   }
+  // New results beside written arguments (rrelu_with_noise): the lowering gives the results first.
+  const bool fresh = std::any_of(plan->returns.begin(), plan->returns.end(), [](const Return& r) { return r.argument < 0; });
+  if (fresh) plan->extra_targets.insert(plan->extra_targets.begin(), plan->targets.begin(), plan->targets.end());
+  if (fresh) plan->targets.clear();
   return plan;
 }
 

@@ -11,8 +11,6 @@
 namespace tpu::torch_shim {
 namespace {
 
-void delete_cell(void* context) { delete static_cast<Cell*>(context); }
-
 // Addresses only tell storages apart: each gets a range of its own, far from any real mapping.
 void* new_address(size_t bytes) {
   static std::atomic<uint64_t> next{uint64_t{1} << 48};
@@ -27,6 +25,14 @@ at::Tensor wrap(Cell* cell, c10::ScalarType dtype, size_t bytes) {
 }
 
 }  // namespace
+
+void delete_cell(void* context) { delete static_cast<Cell*>(context); }
+
+void throw_no_cell() {
+  TORCH_CHECK(false,
+              "this storage was made from a raw address of the tpu device (a slice of a storage, from_blob or DLPack), which leads "
+              "to no memory there: use tensors and views of them, or copy through the CPU");
+}
 
 c10::DataPtr new_data_ptr(Cell* cell, size_t bytes) {
   return {new_address(bytes), cell, &delete_cell,

@@ -11,8 +11,14 @@ namespace tpu::torch_shim {
 
 using runtime::Cell;
 
+/// The deleter of our DataPtrs. A storage with another one was made from a raw address and has no cell.
+void delete_cell(void* context);
+[[noreturn]] void throw_no_cell();
+
 inline Cell* cell_of(const c10::StorageImpl* storage) {
-  return static_cast<Cell*>(storage->data_ptr().get_context());
+  const c10::DataPtr& data = storage->data_ptr();
+  if (data.get_deleter() != &delete_cell) throw_no_cell();
+  return static_cast<Cell*>(data.get_context());
 }
 inline Cell* cell_of(const at::TensorBase& t) {
   return cell_of(t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());

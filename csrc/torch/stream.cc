@@ -13,7 +13,8 @@ namespace {
 thread_local std::map<int, c10::StreamId> current;
 
 c10::Stream stream_of(int device, c10::StreamId id) {
-  return c10::Stream(c10::Stream::UNSAFE, c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device)), id);
+  return c10::Stream(c10::Stream::UNSAFE,
+                     c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device)), id);
 }
 
 }  // namespace

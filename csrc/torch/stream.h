@@ -1,4 +1,5 @@
-// Streams. A device has one in-order queue, so streams are names: whatever they are used for, the order of the program holds.
+// Streams. A device has one in-order queue, so streams are names: whatever they are used for, the order of
+// the program holds.
 #pragma once
 
 #include <c10/core/Stream.h>

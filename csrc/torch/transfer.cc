@@ -1,9 +1,10 @@
 #include "torch/transfer.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/ops/_conj_physical.h>
+#include <ATen/ops/_conj.h>
 #include <ATen/ops/_copy_from.h>
 #include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <torch/library.h>
@@ -66,7 +67,20 @@ void between_devices(const at::Tensor& src, const at::Tensor& dst) {
   copy_on_device(new_tensor(to, src.scalar_type(), src.sizes(), std::move(array)), dst);
 }
 
-at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool /*non_blocking*/) {
+// The same memory without its conjugate and negative bits.
+at::Tensor without_bits(const at::Tensor& t) {
+  const at::Tensor plain = t.is_conj() ? at::_conj(t) : t;
+  return plain.is_neg() ? at::_neg_view(plain) : plain;
+}
+
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
+  if (self.is_conj() || self.is_neg() || dst.is_conj() || dst.is_neg()) {
+    const at::Tensor to = without_bits(dst);
+    copy_from(without_bits(self), to, non_blocking);
+    if (self.is_conj() != dst.is_conj()) to.conj_physical_();
+    if (self.is_neg() != dst.is_neg()) to.neg_();
+    return dst;
+  }
   return guarded([&] {
     if (dst.numel() == 0) return dst;
     if (self.is_privateuseone() && dst.is_privateuseone()) {
@@ -78,7 +92,7 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool /*non_b
       dst.copy_(download(self));
     } else {
       TORCH_CHECK(self.is_cpu(), "cannot copy from ", self.device(), " to ", dst.device(), ": go through the CPU");
-      upload(self.resolve_conj().resolve_neg(), dst);
+      upload(self, dst);
     }
     return dst;
   });
@@ -127,6 +141,16 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", copy_from);
   m.impl("_copy_from_and_resize", copy_from_and_resize);
   m.impl("_local_scalar_dense", local_scalar_dense);
+}
+
+// PyTorch's fallbacks for these keys clone their argument, which would copy again without end.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+  m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+  m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace tpu::torch_shim

@@ -1,5 +1,7 @@
 """Autocast and gradient scaling."""
 
+import threading
+
 import pytest
 import torch
 
@@ -11,6 +13,20 @@ def test_default_type():
         assert torch.is_autocast_enabled("tpu")
     with torch.tpu.amp.autocast(enabled=False):
         assert not torch.is_autocast_enabled("tpu")
+
+
+def test_default_type_in_another_thread():
+    seen = []
+
+    def work():
+        x = torch.ones(2, 2, device="tpu")
+        with torch.autocast("tpu"):
+            seen.append((x @ x).dtype)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [torch.bfloat16]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -2,6 +2,7 @@
 
 import multiprocessing
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,8 +17,18 @@ def test_numpy_is_refused_as_on_other_devices():
 
 
 def test_dlpack_is_refused():
-    with pytest.raises((BufferError, RuntimeError, ValueError), match=r"(?i)tpu|privateuse|device"):
-        torch.utils.dlpack.to_dlpack(torch.ones(2, device="tpu"))
+    x = torch.ones(2, device="tpu")
+    for export in (torch.utils.dlpack.to_dlpack, torch.to_dlpack, torch.from_dlpack, np.from_dlpack):
+        with pytest.raises(BufferError, match=r"DLPack.*tensor\.cpu\(\)"):
+            export(x)
+    assert np.from_dlpack(torch.ones(2)).tolist() == [1, 1]
+
+
+def test_a_raw_address_is_refused():
+    """A slice of a storage is a new storage at an address inside the first, which here leads nowhere."""
+    part = torch.ones(4, device="tpu").untyped_storage()[4:12]
+    with pytest.raises(RuntimeError, match="raw address"):
+        torch.empty(0, device="tpu").set_(part).cpu()
 
 
 def test_sharing_between_processes_is_refused():

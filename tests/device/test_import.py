@@ -16,6 +16,13 @@ def test_import_starts_nothing(run):
     )
 
 
+@pytest.mark.parametrize("devices", ["", "1", "3"])
+def test_the_number_of_devices_is_known_before_the_start(run, devices):
+    program = "n = torch.tpu.device_count(); torch.tpu.init(); print(n, torch.tpu.device_count())"
+    expected = devices or "1"
+    assert run(program, TORCH_TPU_CPU_DEVICES=devices, TORCH_TPU_PLATFORM="cpu") == f"{expected} {expected}"
+
+
 def test_without_autoload(run):
     assert run("print(torch.ones(2, device='tpu').sum().item())", TORCH_DEVICE_BACKEND_AUTOLOAD="0") == "2.0"
 
@@ -85,6 +92,30 @@ except RuntimeError as error:
         check=True,
     )
     assert out.stdout.strip() == "refused"
+
+
+def test_cuda_keeps_its_place_until_asked():
+    """On a machine with CUDA and no TPU, torch.accelerator stays CUDA unless the user wants this device."""
+    program = """
+import os, torch
+torch.version.cuda = "13.0"
+listdir = os.listdir
+os.listdir = lambda path=".": [*listdir(path), "nvidia0"] if str(path) == "/dev" else listdir(path)
+import torch_tpu
+assert not torch_tpu.active and not hasattr(torch, "tpu")
+assert torch._C._get_privateuse1_backend_name() == "privateuseone"
+torch_tpu.register()
+print(torch_tpu.active, torch.ones(2, device="tpu").sum().item())
+"""
+    environment = {k: v for k, v in os.environ.items() if k not in ("TORCH_TPU_PLATFORM", "CUDA_VISIBLE_DEVICES")}
+    out = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert out.stdout.strip() == "True 2.0"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Generators: the same numbers for the same seed, states that can be saved, one stream a device."""
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -81,6 +82,14 @@ def test_clones_and_shared_states():
     g.set_offset(0)
     g.manual_seed(5)
     assert follower.initial_seed() == 5
+
+
+def test_generators_can_be_pickled_and_copied():
+    g = torch.Generator(device="tpu").manual_seed(5)
+    draw(g)
+    twin = pickle.loads(pickle.dumps(g))
+    assert twin.device == g.device
+    assert draw(twin) == draw(g)
 
 
 def test_the_offset_counts_numbers():

@@ -25,16 +25,22 @@ class Stream(torch.Stream):
         return f"torch.tpu.Stream(device={self.device}, stream_id={self.stream_id})"
 
 
-class Event(torch.Event):
+class _EventType(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, torch.Event) and value.device.type == "tpu"
+
+
+class Event(torch.Event, metaclass=_EventType):
     """A point in a device's work: record it, query it, wait for it, measure time between two of them.
 
-    `blocking` makes no difference: waiting never spins. `interprocess` events do not exist.
+    Makes a `torch.Event`, because `elapsed_time` takes no subclass of it. `blocking` makes no difference: waiting never
+    spins. `interprocess` events do not exist.
     """
 
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Event:
+    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> torch.Event:
         if interprocess:
             raise RuntimeError("tpu events cannot be shared between processes")
-        return super().__new__(cls, "tpu", enable_timing=enable_timing, blocking=blocking)
+        return torch.Event("tpu", enable_timing=enable_timing, blocking=blocking)
 
 
 class StreamContext:

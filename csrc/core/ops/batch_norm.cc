@@ -1,6 +1,7 @@
 // Batch normalisation: the plain kernels, and the pieces SyncBatchNorm puts together over several devices.
 #include <numeric>
 
+#include "core/ops/contract.h"
 #include "core/ops/table.h"
 
 namespace tpu::ops {
@@ -35,9 +36,9 @@ struct Moments {
   Value mean, squares;  // per channel; the sum of the squared differences from the mean
 };
 
-Moments moments(Value x) {
-  Value mean = reduce_sum(x, reduced(x)) / count(x), centred = x - spread(mean, x);
-  return {mean, reduce_sum(centred * centred, reduced(x))};
+Moments moments(Call& c, Value x) {
+  Value mean = fast_sum(c, x, reduced(x)) / count(x), centred = x - spread(mean, x);
+  return {mean, fast_sum(c, centred * centred, reduced(x))};
 }
 
 Value affine(Call& c, Value x, Value mean, Value invstd) {
@@ -69,7 +70,7 @@ Normalised normalise(Call& c, bool training) {
     Value mean = c.tensor("running_mean", t), invstd = rsqrt(c.tensor("running_var", t) + eps);
     return {affine(c, x, mean, invstd), mean, invstd, {}, {}};
   }
-  const Moments m = moments(x);
+  const Moments m = moments(c, x);
   Value invstd = rsqrt(m.squares / count(x) + eps);
   Normalised out{affine(c, x, m.mean, invstd), m.mean, invstd, {}, {}};
   // An overload without statistics has no such arguments.
@@ -98,9 +99,9 @@ struct Gradients {
   Value centred, sum, dot;  // x - mean; sum(grad) and sum(grad * centred) per channel
 };
 
-Gradients gradients(Value x, Value grad, Value mean) {
+Gradients gradients(Call& c, Value x, Value grad, Value mean) {
   Value centred = x - spread(mean, x);
-  return {centred, reduce_sum(grad, reduced(x)), reduce_sum(grad * centred, reduced(x))};
+  return {centred, fast_sum(c, grad, reduced(x)), fast_sum(c, grad * centred, reduced(x))};
 }
 
 // The gradient of x where mean and variance depend on it; n counts the elements of a channel.
@@ -118,7 +119,7 @@ Results backward(Call& c, const char* training, const char* save_invstd) {
   Value mean = c.tensor(train ? "save_mean" : "running_mean", t);
   Value invstd = train ? c.tensor(save_invstd, t) : rsqrt(c.tensor("running_var", t) + c.scalar("eps", t));
   Value scale = c.has("weight") ? invstd * c.tensor("weight", t) : invstd;
-  const Gradients g = gradients(x, grad, mean);
+  const Gradients g = gradients(c, x, grad, mean);
   const std::vector<bool> wanted = c.flags("output_mask");
   Values out(3);
   if (wanted[0])
@@ -181,7 +182,7 @@ void batch_norm(Table& t) {
       [](Call& c) -> Results {
         Value x = c.tensor("input");
         x = convert(x, wide(x));
-        const Moments m = moments(x);
+        const Moments m = moments(c, x);
         return {m.mean, rsqrt(m.squares / count(x) + c.scalar("eps", x.dtype()))};
       },
       {.infer = true});
@@ -212,7 +213,7 @@ void batch_norm(Table& t) {
       [](Call& c) -> Results {
         Value x = c.tensor("input");
         x = convert(x, wide(x));
-        const Moments m = moments(x);
+        const Moments m = moments(c, x);
         return {m.mean, m.squares / count(x), moved(c, "running_mean", m.mean),
                 moved(c, "running_var", m.squares / (count(x) - 1))};
       },
@@ -223,7 +224,7 @@ void batch_norm(Table& t) {
       [](Call& c) -> Results {
         Value x = c.tensor("input");
         const DType t = wide(x);
-        const Gradients g = gradients(convert(x, t), c.tensor("grad_out", t), c.tensor("mean", t));
+        const Gradients g = gradients(c, convert(x, t), c.tensor("grad_out", t), c.tensor("mean", t));
         const DType kept = c.has("weight") ? c.dtype_of("weight") : t;
         Values out(4);
         if (c.flag("input_g")) out[0] = g.sum, out[1] = g.dot;

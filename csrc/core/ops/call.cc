@@ -96,8 +96,10 @@ double Call::number(std::string_view name) const {
 }
 
 bool Call::is_fixed(std::string_view name) const {
-  const Number* n = std::get_if<Number>(&arg(name));
-  return !n || n->slot < 0;
+  if (std::holds_alternative<Ref>(arg(name))) return false;
+  const Arg& a = arg(name);
+  const Number* n = std::get_if<Number>(&a);
+  return n ? n->slot < 0 : !std::holds_alternative<Ref>(a);
 }
 
 std::vector<double> Call::numbers(std::string_view name) const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/ops/contract.h"
 #include "core/ops/conv_layout.h"
 #include "core/ops/table.h"
 
@@ -146,7 +147,7 @@ Results convolution_backward(Call& c) {
     Dims dims(grad.rank() - 1);
     std::iota(dims.begin(), dims.end(), 1);
     dims[0] = 0;
-    out[2] = reduce_sum(convert(grad, compute_type(kept)), dims);
+    out[2] = fast_sum(c, convert(grad, compute_type(kept)), dims);
   }
   for (Value& v : out)
     if (v) v = convert(v, kept);

@@ -1,7 +1,6 @@
 // Sampling an image at the points of a grid, and the backward by image and grid.
 #include <cmath>
 
-#include "core/ops/pool.h"
 #include "core/ops/resample.h"
 
 namespace tpu::ops {
@@ -178,15 +177,19 @@ Results backward(Call& c) {
   const Dims dims{batch, channels, count};
   grad = reshape(grad, dims);
   if (wanted[0]) {
-    // Every corner in one scatter over [N C] planes.
+    // Every corner in one scatter, all channels of a point at once: [N, elements, C].
     Values shares, indices;
     for (const Corner& k : p.corners) {
       Value share = grad * per_channel(k.weight, dims);
-      share = select(per_channel(k.inside, dims), share, full_like(share, 0));
-      shares.push_back(reshape(share, {batch * channels, count}));
-      indices.push_back(reshape(per_channel(k.index, dims), {batch * channels, count}));
+      shares.push_back(swap_dims(select(per_channel(k.inside, dims), share, full_like(share, 0)), 1, 2));
+      indices.push_back(k.index);
     }
-    out[0] = reshape(scatter_planes(concatenate(shares, 1), concatenate(indices, 1), p.elements), input.dims());
+    ScatterDims d;
+    d.update_window_dims = {2}, d.inserted_window_dims = {1}, d.scatter_dims_to_operand_dims = {1};
+    d.input_batching_dims = {0}, d.indices_batching_dims = {0}, d.index_vector_dim = 2;
+    Value zero = full(c.b, 0, Type{grad.dtype(), {batch, p.elements, channels}});
+    Value sum = scatter(zero, concatenate(indices, 1), concatenate(shares, 1), d, add);
+    out[0] = reshape(swap_dims(sum, 1, 2), input.dims());
   }
   if (wanted[1]) {
     const size_t n = p.corners[0].slopes.size();

@@ -58,7 +58,7 @@ Results index_put(Call& c) {
   while (static_cast<int>(dims.size()) > static_cast<int>(at.shape(self.dims()).size()))
     dims.erase(dims.begin());
   return write(self, at, reshape(values, dims),
-               accumulate ? Combine(own == DType::Bool ? logical_or : add) : nullptr);
+               accumulate ? combination("sum", own) : nullptr);
 }
 
 // Whole slices along `dim` by a 1-d (or 0-d) index.
@@ -117,9 +117,6 @@ Results scatter_of(Call& c) {
   Value source = scatter_source(c, index, t);
   const auto put = [&](Value x, Value v, const Combine& f) { return scatter_along(x, dim, index, v, f); };
   if (name.empty()) return reshape(put(self, source, nullptr), c.out().dims);
-  if (t == DType::Bool)
-    return reshape(put(self, source, name == "sum" || name == "add" ? logical_or : combination(name)),
-                   c.out().dims);
   return reshape(reduce_places(self, source, name, !two || c.flag("include_self"), put), c.out().dims);
 }
 
@@ -131,7 +128,7 @@ Results put_of(Call& c) {
   Value index = c.index(flat(c.tensor("index")), 0, self.elements(), true);
   if (index.elements() == 0) return self;
   return reshape(write(flat(self), {{0}, {index}}, flat(c.tensor("source", t)),
-                       accumulate ? Combine(own == DType::Bool ? logical_or : add) : nullptr),
+                       accumulate ? combination("sum", own) : nullptr),
                  self.dims());
 }
 

@@ -105,11 +105,11 @@ Value scatter_along(Value x, int dim, Value index, Value source, const Combine& 
   return reshape(out, x.dims());
 }
 
-Combine combination(const std::string& name) {
+Combine combination(const std::string& name, DType dtype) {
   if (name == "prod" || name == "multiply") return multiply;
   if (name == "amax") return maximum;
   if (name == "amin") return minimum;
-  return add;
+  return dtype == DType::Bool ? logical_or : add;
 }
 
 Value neutral(Builder& b, const std::string& name, DType dtype) {
@@ -127,7 +127,7 @@ Value reduce_places(Value x, Value source, const std::string& name, bool include
         put(full(b, 0, {DType::Bool, x.dims()}), full(b, 1, {DType::Bool, source.dims()}), nullptr);
     start = select(touched, neutral(b, name, x.dtype()), x);
   }
-  Value out = put(start, source, combination(name));
+  Value out = put(start, source, combination(name, x.dtype()));
   if (name != "mean") return out;
   Value count = put(full(b, include_self ? 1 : 0, {DType::S32, x.dims()}),
                     full(b, 1, {DType::S32, source.dims()}), add);

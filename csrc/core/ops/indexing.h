@@ -30,7 +30,8 @@ Value write(Value x, const Places& at, Value values, const hlo::Combine& combine
 Value scatter_along(Value x, int dim, Value index, Value source, const hlo::Combine& combine);
 
 /// The combination for a reduction's name: sum, prod (multiply), amax, amin, mean (a sum; see reduce_places).
-hlo::Combine combination(const std::string& name);
+/// A sum of bools is their "or".
+hlo::Combine combination(const std::string& name, DType dtype);
 /// Its neutral element.
 Value neutral(hlo::Builder& b, const std::string& name, DType dtype);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/ops/contract.h"
 #include "core/ops/table.h"
 
 namespace tpu::ops {
@@ -20,11 +21,11 @@ Dims range(int from, int to) {
 }
 
 // x's mean over dims, which stay with size 1.
-Value mean_over(Value x, const Dims& dims) {
+Value mean_over(Call& c, Value x, const Dims& dims) {
   Dims kept = x.dims();
   double count = 1;
   for (int64_t d : dims) count *= kept[d], kept[d] = 1;
-  return reshape(reduce_sum(x, dims) / count, kept);
+  return reshape(fast_sum(c, x, dims) / count, kept);
 }
 
 struct Normalised {
@@ -32,15 +33,15 @@ struct Normalised {
 };
 
 // Two passes: the variance is that of the centred values, which loses no digits to the mean.
-Normalised normalise(Value x, const Dims& dims, Value eps) {
-  Value mean = mean_over(x, dims), centred = x - mean;
-  Value rstd = rsqrt(mean_over(centred * centred, dims) + eps);
+Normalised normalise(Call& c, Value x, const Dims& dims, Value eps) {
+  Value mean = mean_over(c, x, dims), centred = x - mean;
+  Value rstd = rsqrt(mean_over(c, centred * centred, dims) + eps);
   return {centred * rstd, mean, rstd};
 }
 
 // The gradient of x, given that of the normalised x: what changes mean and variance is taken out.
-Value input_gradient(Value grad, Value normal, Value rstd, const Dims& dims) {
-  return rstd * (grad - mean_over(grad, dims) - normal * mean_over(grad * normal, dims));
+Value input_gradient(Call& c, Value grad, Value normal, Value rstd, const Dims& dims) {
+  return rstd * (grad - mean_over(c, grad, dims) - normal * mean_over(c, grad * normal, dims));
 }
 
 DType wide(Value x) { return compute_type(x.dtype()); }
@@ -50,7 +51,7 @@ Results layer_norm(Call& c) {
   const DType t = wide(x);
   x = convert(x, t);
   const Dims dims = range(x.rank() - static_cast<int>(c.ints("normalized_shape").size()), x.rank());
-  Normalised n = normalise(x, dims, c.scalar("eps", t));
+  Normalised n = normalise(c, x, dims, c.scalar("eps", t));
   Value y = n.x;
   if (c.has("weight")) y = y * c.tensor("weight", t);
   if (c.has("bias")) y = y + c.tensor("bias", t);
@@ -70,7 +71,7 @@ Results layer_norm_backward(Call& c) {
   const std::vector<bool> wanted = c.flags("output_mask");
   Values out(3);
   if (wanted[0])
-    out[0] = input_gradient(c.has("weight") ? grad * c.tensor("weight", t) : grad, normal, rstd,
+    out[0] = input_gradient(c, c.has("weight") ? grad * c.tensor("weight", t) : grad, normal, rstd,
                             range(axis, x.rank()));
   if (wanted[1]) out[1] = reduce_sum(grad * normal, range(0, axis));
   if (wanted[2]) out[2] = reduce_sum(grad, range(0, axis));
@@ -87,7 +88,7 @@ Results group_norm(Call& c) {
   Value x = c.tensor("input");
   const DType t = wide(x);
   const Dims dims = x.dims(), split = grouped(c), channels{1, split[1], split[2], 1};
-  Normalised n = normalise(reshape(convert(x, t), split), {2, 3}, c.scalar("eps", t));
+  Normalised n = normalise(c, reshape(convert(x, t), split), {2, 3}, c.scalar("eps", t));
   Value y = n.x;
   if (c.has("weight")) y = y * reshape(c.tensor("weight", t), channels);
   if (c.has("bias")) y = y + reshape(c.tensor("bias", t), channels);
@@ -104,11 +105,11 @@ Results group_norm_backward(Call& c) {
   Values out(3);
   if (wanted[0]) {
     Value scaled = c.has("weight") ? grad * reshape(c.tensor("weight", t), channels) : grad;
-    out[0] = reshape(input_gradient(scaled, normal, rstd, {2, 3}), dims);
+    out[0] = reshape(input_gradient(c, scaled, normal, rstd, {2, 3}), dims);
   }
   const Dims flat{split[1] * split[2]};
-  if (wanted[1]) out[1] = reshape(reduce_sum(grad * normal, {0, 3}), flat);
-  if (wanted[2]) out[2] = reshape(reduce_sum(grad, {0, 3}), flat);
+  if (wanted[1]) out[1] = reshape(fast_sum(c, grad * normal, {0, 3}), flat);
+  if (wanted[2]) out[2] = reshape(fast_sum(c, grad, {0, 3}), flat);
   return out;
 }
 
@@ -122,7 +123,7 @@ Results rms_norm(Call& c) {
     if (c.has("eps")) return c.scalar("eps", t);
     return c.b.constant(t == DType::F64 ? 2.220446049250313e-16 : 1.1920928955078125e-07, t);
   };
-  Value rstd = rsqrt(mean_over(x * x, dims) + epsilon());
+  Value rstd = rsqrt(mean_over(c, x * x, dims) + epsilon());
   Value y = x * rstd;
   if (c.has("weight")) y = y * c.tensor("weight", t);
   return {convert(y, kept), rstd};
@@ -141,7 +142,7 @@ Results rms_norm_backward(Call& c) {
   Values out(2);
   if (wanted[0]) {
     Value scaled = c.has("weight") ? grad * c.tensor("weight", t) : grad;
-    out[0] = rstd * (scaled - normal * mean_over(scaled * normal, range(axis, x.rank())));
+    out[0] = rstd * (scaled - normal * mean_over(c, scaled * normal, range(axis, x.rank())));
   }
   if (wanted[1]) out[1] = reduce_sum(grad * normal, range(0, axis));
   return out;

@@ -49,6 +49,17 @@ Value divisor(Call& c, const Windows& w, DType t) {
   return total;
 }
 
+// Each window's elements along one dimension.
+Taps sums(const Windows& w, int d) {
+  Taps t{w.in[d], {}};
+  for (int64_t i = 0; i < w.out[d]; i++) {
+    t.rows.emplace_back();
+    for (int64_t k = std::max<int64_t>(w.start(d, i), 0); k < std::min(w.start(d, i) + w.size[d], w.in[d]); k++)
+      t.rows.back().push_back({k, 1});
+  }
+  return t;
+}
+
 // Integers are divided as integers.
 DType wide(Call& c) { return c.compute_dtype(); }
 
@@ -73,13 +84,17 @@ Results backward(Call& c, int n) {
   Value grad = planes(c.tensor("grad_output", t), n);
   if (grad.elements() == 0) return full(c.b, 0, c.out());
   const Windows w = windows(c, c.out().dims, grad.dims(), n);
+  Value share = grad / divisor(c, w, t);
+  if (is_float(t) && c.lowering.platform == Platform::Cpu) {  // its windows over spread-out operands are slow
+    for (int d = 0; d < n; d++) share = apply(c, share, d + 1, sums(w, d).transposed());
+    return reshape(share, c.out().dims);
+  }
   Window win{{1}, {1}, {1}, {}, {{0, 0}}};
   for (int d = 0; d < n; d++) {
     const int64_t low = w.size[d] - 1 - w.padding[d], extent = (w.out[d] - 1) * w.stride[d] + 1;
     win.size.push_back(w.size[d]), win.stride.push_back(1), win.base_dilation.push_back(w.stride[d]);
     win.padding.push_back({low, w.in[d] + w.size[d] - 1 - extent - low});
   }
-  Value share = grad / divisor(c, w, t);
   return reshape(reduce_window(share, like(share, 0), win, add), c.out().dims);
 }
 

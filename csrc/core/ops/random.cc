@@ -41,13 +41,12 @@ Value integers(Call& c, int64_t low, uint64_t count) {
   return convert(offset, DType::S64) + c.b.constant(low, DType::S64);
 }
 
-// The float type the distribution is computed in; integer results (geometric_ on int64) use f32.
-DType real_type(Call& c) { return is_float(c.out_dtype()) ? c.compute_dtype() : DType::F32; }
-Type real(Call& c) { return {is_float(c.out_dtype()) ? c.out_dtype() : DType::F32, c.out().dims}; }
+// What a distribution with tails is drawn in: all of f64's or f32's bits, whatever the result's type.
+Type real(Call& c) { return {c.out_dtype() == DType::F64 ? DType::F64 : DType::F32, c.out().dims}; }
 
 // -log(1 - u), never 0: a division by it stays finite.
 Value exponential(Call& c, const Type& type) {
-  return maximum(-log1p(-uniform(c, type)), c.b.constant(0x1p-25, compute_type(type.dtype)));
+  return maximum(-log1p(-uniform(c, type)), c.b.constant(0x1p-25, type.dtype));
 }
 
 Results normal_of(Call& c) {
@@ -140,20 +139,22 @@ void random(Table& t) {
     return integers(c, from, end - static_cast<uint64_t>(from));
   });
   t.op("bernoulli bernoulli.p bernoulli_.float bernoulli.Tensor", bernoulli);
-  t.op("exponential",
-       [](Call& c) -> Results { return exponential(c, real(c)) / c.scalar("lambd", real_type(c)); });
+  t.op("exponential", [](Call& c) -> Results {
+    Value x = exponential(c, real(c)) / c.scalar("lambd", real(c).dtype);
+    return c.out_dtype() == DType::F16 ? maximum(x, like(x, 0x1p-24)) : x;  // f16 would round it to 0
+  });
   t.op("cauchy", [](Call& c) -> Results {
-    const DType ct = real_type(c);
-    return c.scalar("median", ct) + c.scalar("sigma", ct) * tan(M_PI * (uniform(c, real(c)) - 0.5));
+    const Type t = real(c);
+    return c.scalar("median", t.dtype) + c.scalar("sigma", t.dtype) * tan(M_PI * (uniform(c, t) - 0.5));
   });
   t.op("log_normal", [](Call& c) -> Results {
-    const DType ct = real_type(c);
-    return exp(c.scalar("mean", ct) + c.scalar("std", ct) * normal(c, real(c)));
+    const Type t = real(c);
+    return exp(c.scalar("mean", t.dtype) + c.scalar("std", t.dtype) * normal(c, t));
   });
   // The number of trials up to the first success: at least 1.
   t.op("geometric", [](Call& c) -> Results {
-    const DType ct = real_type(c);
-    Value trials = ceil(log1p(-uniform(c, {ct, c.out().dims})) / log1p(-c.scalar("p", ct)));
+    const Type t = real(c);
+    Value trials = ceil(log1p(-uniform(c, t)) / log1p(-c.scalar("p", t.dtype)));
     return maximum(trials, like(trials, 1));
   });
   t.op("multinomial", multinomial);

@@ -24,7 +24,7 @@ Value fraction(Value word, int bits) {
 
 // Blocks `count` of the call's stream, [count] words each.
 std::pair<Value, Value> blocks(Call& c, int64_t count) {
-  const Values state = c.lowering.random(count);
+  const Values state = c.lowering.random(std::max<int64_t>(count, 1));  // 0 would say that none are drawn
   Value low = state[2] + iota(c.b, DType::U32, {count}, 0);
   Value high = state[3] + convert(low < state[2], DType::U32);
   return threefry(state[0], state[1], low, high);

@@ -48,7 +48,7 @@ void Device::launched(const ArrayPtr& result, ArrayPtr faults,
   ArrayPtr oldest;
   bool full = false;
   {
-    std::lock_guard lock(mutex_);
+    std::scoped_lock lock(enqueue_, mutex_);
     std::weak_ptr<Array>& slot = flights_[next_flight_++ % kInFlight];
     oldest = slot.lock();
     slot = result;
@@ -64,7 +64,7 @@ void Device::launched(const ArrayPtr& result, ArrayPtr faults,
 
 std::vector<ArrayPtr> Device::in_flight() {
   std::vector<ArrayPtr> out;
-  std::lock_guard lock(mutex_);
+  std::scoped_lock lock(enqueue_, mutex_);
   for (std::weak_ptr<Array>& w : flights_) {
     ArrayPtr a = w.lock();
     if (a && !a->buffer().ready().is_ready())

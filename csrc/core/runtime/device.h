@@ -40,6 +40,9 @@ class Device {
   void launched(const ArrayPtr& result, ArrayPtr faults, std::shared_ptr<const std::vector<ops::Parameters::Check>> checks);
   /// The results of launches that are not known to have finished.
   std::vector<ArrayPtr> in_flight();
+  /// Held by a launch from choosing what it donates until the cells have their new arrays: meanwhile nobody takes hold of an array
+  /// in flight that is about to be given away.
+  std::mutex& enqueue() { return enqueue_; }
 
   MemoryUse memory() const;
   void reset_peak();
@@ -62,7 +65,8 @@ class Device {
   std::shared_ptr<pjrt::Client> client_;
   int index_;
   Generator generator_;
-  std::mutex mutex_;  // guards the four below
+  std::mutex enqueue_;
+  std::mutex mutex_;  // taken after enqueue_; guards the four below
   std::array<std::weak_ptr<Array>, kInFlight> flights_;
   size_t next_flight_ = 0;
   std::vector<Fault> faults_;

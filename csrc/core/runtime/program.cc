@@ -76,6 +76,7 @@ void Program::launch(Device& device, std::span<Cell* const> cells, std::span<con
     }
     arguments.push_back(&extras.back()->buffer());
   }
+  std::unique_lock enqueue(device.enqueue());
   for (size_t i = 0; i < plan.written.size(); i++)
     if (plan.donated[i] >= 0 && cells[plan.written[i]]->array.use_count() > 1) keep.push_back(plan.donated[i]);
   executable->execute(arguments, device.index(), keep, results);
@@ -91,6 +92,7 @@ void Program::launch(Device& device, std::span<Cell* const> cells, std::span<con
     cell.type = {cell.array->buffer().dtype(), cell.array->buffer().dims()};
     if (!first) first = cell.array;
   }
+  enqueue.unlock();
   device.launched(first, checks ? std::make_shared<Array>(std::move(results[next]), device) : nullptr, checks);
   extras.clear();
 }

@@ -211,6 +211,7 @@ bool Layout::is_whole() const {
 }
 
 bool is_dense(const Dims& sizes, const Dims& strides) {
+  if (product(sizes) == 0) return true;
   int64_t expected = 1;
   const Dims order = memory_order(sizes, strides);
   for (size_t k = order.size(); k-- > 0;) {

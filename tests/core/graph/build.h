@@ -32,7 +32,9 @@ inline graph::Input view_of(int cell, const hlo::Type& type, const hlo::Dims& si
 }
 
 inline ops::Number constant(double value) { return {DType::F64, true, -1, value, 0}; }
-inline ops::Number constant(int64_t value) { return {DType::S64, true, -1, static_cast<double>(value), value}; }
+inline ops::Number constant(int64_t value) {
+  return {DType::S64, true, -1, static_cast<double>(value), value};
+}
 inline ops::Number runtime_number(int slot, DType dtype = DType::F64) { return {dtype, true, slot, 0, 0}; }
 
 /// All results of the lowered graph: outputs, written cells, faults. `extra` are the runtime scalars.

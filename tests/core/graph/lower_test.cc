@@ -11,7 +11,8 @@ using ops::Ref;
 Type f32(const Dims& dims) { return {DType::F32, dims}; }
 
 Node add(int self, int other, const Type& result) {
-  return node("add.Tensor", {{"self", Ref{self}}, {"other", Ref{other}}, {"alpha", constant(int64_t{1})}}, {result});
+  return node("add.Tensor", {{"self", Ref{self}}, {"other", Ref{other}}, {"alpha", constant(int64_t{1})}},
+              {result});
 }
 
 TEST(Lower, OneNode) {
@@ -26,7 +27,8 @@ TEST(Lower, OneNode) {
   EXPECT_TRUE(l.written.empty());
   EXPECT_EQ(l.module.find("aliasing"), std::string::npos);
   EXPECT_EQ(l.module, lower(g, {}).module);
-  expect_numbers(run_graph(l, {array(DType::F32, {2}, {1, 2}), array(DType::F32, {2}, {10, 20})})[0], {11, 22});
+  expect_numbers(run_graph(l, {array(DType::F32, {2}, {1, 2}), array(DType::F32, {2}, {10, 20})})[0],
+                 {11, 22});
 }
 
 TEST(Lower, TwoViewsOfOneCell) {
@@ -82,7 +84,8 @@ TEST(Lower, WriteThroughAViewKeepsTheRest) {
   const Lowered l = lower(g, {});
   EXPECT_EQ(l.written, std::vector<int>{0});
   EXPECT_EQ(l.donated, std::vector<int>{0});
-  EXPECT_NE(l.module.find("%0: tensor<2x2xf32> {tf.aliasing_output = 0 : i32}"), std::string::npos) << l.module;
+  EXPECT_NE(l.module.find("%0: tensor<2x2xf32> {tf.aliasing_output = 0 : i32}"), std::string::npos)
+      << l.module;
   const auto out = run_graph(l, {array(DType::F32, {2, 2}, {1, 2, 3, 4}), array(DType::F32, {2}, {10, 20})});
   expect_numbers(out[0], {1, 12, 3, 24});
 }
@@ -90,7 +93,8 @@ TEST(Lower, WriteThroughAViewKeepsTheRest) {
 TEST(Lower, ACellThatIsOnlyOverwrittenIsNoParameter) {
   Graph g;
   g.cells = {f32({2}), {DType::S64, {4}}};
-  g.inputs = {whole(0, g.cells[0]), view_of(1, g.cells[1], {2, 2}, {1, 2})};  // out= of another order and dtype
+  g.inputs = {whole(0, g.cells[0]),
+              view_of(1, g.cells[1], {2, 2}, {1, 2})};  // out= of another order and dtype
   g.nodes = {node("eq.Tensor", {{"self", Ref{0}}, {"other", Ref{0}}}, {{DType::Bool, {2}}})};
   g.inputs[1] = view_of(1, g.cells[1] = {DType::S64, {2}}, {2}, {1});
   g.writes = {{2, 1}};
@@ -146,7 +150,7 @@ TEST(Lower, OutputsComeBeforeWrittenCells) {
 }
 
 // An operator that skips its second result and writes into an argument only when asked to.
-ops::Results partial(ops::Call& c) { return {c.tensor("self"), Value(), Value()}; }
+ops::Results partial(ops::Call& c) { return {c.tensor("self"), hlo::Value(), hlo::Value()}; }
 const ops::Op kPartial{"partial", partial, {}, nullptr, false, {}};
 
 Graph partial_graph() {
@@ -188,13 +192,19 @@ Error error_of(F f) {
   return Error(Code::Internal, "", "");
 }
 
-TEST(Lower, AnOutputThatHasNoValueIsAnError) {
+TEST(Lower, AnOutputWithoutAValueIsMarkedUndefined) {
   Graph g = partial_graph();
-  g.outputs = {{3, {}}};
-  EXPECT_EQ(error_of([&] { lower(g, {}); }).code, Code::Internal);
-  g = partial_graph();
-  g.nodes[0].results[1] = f32({2});  // PyTorch wants it
-  EXPECT_EQ(error_of([&] { lower(g, {}); }).op, "partial");
+  g.nodes[0].results[2] = f32({2});  // PyTorch gives it a type, the lowering no value
+  g.outputs = {{3, {}}, {2, {}}, {4, {}}};
+  const Lowered l = lower(g, {});
+  ASSERT_EQ(l.logical.size(), 3u);
+  EXPECT_TRUE(is_undefined(l.logical[0]));
+  EXPECT_EQ(l.logical[1], f32({2}));
+  EXPECT_TRUE(is_undefined(l.logical[2]));
+  EXPECT_EQ(l.outputs, std::vector<Type>{f32({2})});
+  const auto out = run_graph(l, {array(DType::F32, {2}, {1, 2}), array(DType::F32, {2}, {3, 4})});
+  ASSERT_EQ(out.size(), 1u);
+  expect_numbers(out[0], {1, 2});
 }
 
 TEST(Lower, AWrongShapeNamesTheOperator) {
@@ -232,7 +242,8 @@ TEST(Lower, RuntimeNumbersAreParametersAfterTheCells) {
   Graph g;
   g.cells = {f32({2})};
   g.inputs = {whole(0, g.cells[0])};
-  g.nodes = {node("add.Tensor", {{"self", Ref{0}}, {"other", runtime_number(0)}, {"alpha", runtime_number(1)}},
+  g.nodes = {node("add.Tensor",
+                  {{"self", Ref{0}}, {"other", runtime_number(0)}, {"alpha", runtime_number(1)}},
                   {f32({2})})};
   g.outputs = {{1, {}}};
   const Lowered l = lower(g, {});

@@ -26,7 +26,8 @@ TEST(Builder, TextIsDeterministicAndPlain) {
   const std::string first = write_module({{DType::F32, {3}}}, body);
   EXPECT_EQ(first, write_module({{DType::F32, {3}}}, body));
   EXPECT_EQ(first.find("loc("), std::string::npos);
-  EXPECT_EQ(first.rfind("module @program {\nfunc.func public @main(%0: tensor<3xf32>) -> (tensor<f32>) {", 0), 0u)
+  EXPECT_EQ(first.rfind("module @program {\nfunc.func public @main(%0: tensor<3xf32>) -> (tensor<f32>) {", 0),
+            0u)
       << first;
 }
 
@@ -118,9 +119,15 @@ TEST(Builder, ConstantsOfEveryType) {
 TEST(Builder, IntegerConstantsAreExact) {
   const int64_t big = std::numeric_limits<int64_t>::max(), low = std::numeric_limits<int64_t>::min();
   const auto out = evaluate({}, [&](Builder& b, const Values&) {
-    return Values{b.constant(big, DType::S64),          b.constant(low, DType::S64), b.constant(int64_t{-1}, DType::U64),
-                  b.constant(int64_t{257}, DType::U8),  b.constant(2, DType::Bool),  b.constant(7, DType::F32),
-                  b.constants({3, -1, 300}, DType::S64), b.constants({}, DType::S32), b.constants({3, 4}, DType::U8),
+    return Values{b.constant(big, DType::S64),
+                  b.constant(low, DType::S64),
+                  b.constant(int64_t{-1}, DType::U64),
+                  b.constant(int64_t{257}, DType::U8),
+                  b.constant(2, DType::Bool),
+                  b.constant(7, DType::F32),
+                  b.constants({3, -1, 300}, DType::S64),
+                  b.constants({}, DType::S32),
+                  b.constants({3, 4}, DType::U8),
                   b.constants({1, 0}, DType::Bool)};
   });
   EXPECT_EQ(out[0].as<int64_t>(), std::vector<int64_t>{big});
@@ -161,7 +168,7 @@ TEST(Builder, EightBitFloatsOverflowAsTorchDoes) {
     for (Value& x : v) x = bitcast(x, DType::U8);
     return v;
   });
-  const int want[] = {0x7E, 0x7E, 0x7F, 0x7F, 0xB8, 0x7B, 0x7B, 0x7C, 0xFC};
+  const double want[] = {0x7E, 0x7E, 0x7F, 0x7F, 0xB8, 0x7B, 0x7B, 0x7C, 0xFC};
   for (size_t i = 0; i < std::size(want); i++) expect_numbers(out[i], {want[i]}, 0, std::to_string(i));
   EXPECT_GT(numbers(out[9])[0].real(), 0x7C);  // any NaN
 }

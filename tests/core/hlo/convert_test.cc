@@ -60,11 +60,12 @@ TEST(Convert, FollowsPyTorch) {
                  text(name(kCases[i].from), " to ", name(kCases[i].to)));
 }
 
-// Every pair of types keeps 0 and 1.
+// Every pair of types keeps 0 and 1. (One type of each kind and width class: a compile of all pairs takes
+// seconds.)
 TEST(Convert, EveryPairOfTypes) {
   std::vector<Array> inputs;
-  for (int i = 0; i <= static_cast<int>(DType::C128); i++)
-    inputs.push_back(array(static_cast<DType>(i), {2}, {0, 1}));
+  for (DType t : {DType::Bool, DType::S8, DType::S64, DType::U32, DType::BF16, DType::F64, DType::C64})
+    inputs.push_back(array(t, {2}, {0, 1}));
   const auto out = evaluate(inputs, [](Builder&, const Values& x) {
     Values y;
     for (Value from : x)
@@ -77,18 +78,18 @@ TEST(Convert, EveryPairOfTypes) {
 
 TEST(Convert, EightBitFloats) {
   const auto out = evaluate({array(DType::F32, {3}, {1.5, -448, 0.0625})}, [](Builder&, const Values& x) {
-    return Values{convert(convert(x[0], DType::F8E4M3), DType::F32), convert(convert(x[0], DType::F8E5M2), DType::BF16)};
+    return Values{convert(convert(x[0], DType::F8E4M3), DType::F32),
+                  convert(convert(x[0], DType::F8E5M2), DType::BF16)};
   });
   expect_numbers(out[0], {1.5, -448, 0.0625});
   expect_numbers(out[1], {1.5, -448, 0.0625});
 }
 
 TEST(Bitcast, KeepsTheBits) {
-  const auto out = evaluate({array(DType::F32, {2}, {1, -0.0}), array(DType::U16, {1}, {0x3F80})},
-                            [](Builder&, const Values& x) {
-                              return Values{bitcast(x[0], DType::U32), bitcast(x[1], DType::BF16),
-                                            bitcast(x[0], DType::F32)};
-                            });
+  const auto out = evaluate(
+      {array(DType::F32, {2}, {1, -0.0}), array(DType::U16, {1}, {0x3F80})}, [](Builder&, const Values& x) {
+        return Values{bitcast(x[0], DType::U32), bitcast(x[1], DType::BF16), bitcast(x[0], DType::F32)};
+      });
   expect_array(out[0], DType::U32, {2}, {0x3F800000, 2147483648.0});
   expect_array(out[1], DType::BF16, {1}, {1});
   expect_array(out[2], DType::F32, {2}, {1, -0.0});

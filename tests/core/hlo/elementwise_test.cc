@@ -44,10 +44,20 @@ const Unary kUnary[] = {
     {"tan", tan, DType::F64, {0, 1}, DType::F64, {0, 1.5574077246549023}, 1e-12},
     {"tanh", tanh, DType::F32, {0, 0.5, 100}, DType::F32, {0, 0.46211715726, 1}, 1e-6},
     {"logistic", logistic, DType::F64, {0, 2, -1000}, DType::F64, {0.5, 0.8807970779778823, 0}, 1e-12},
-    {"erf f32", erf, DType::F32, {0, 0.5, -1, 4, kInf, kNan}, DType::F32,
-     {0, 0.5204998778, -0.8427007929, 0.9999999846, 1, kNan}, 1e-6},
-    {"erf f64", erf, DType::F64, {0.5, -2, 1e-9}, DType::F64,
-     {0.5204998778130465, -0.9953222650189527, 1.1283791670955126e-09}, 1e-14},
+    {"erf f32",
+     erf,
+     DType::F32,
+     {0, 0.5, -1, 4, kInf, kNan},
+     DType::F32,
+     {0, 0.5204998778, -0.8427007929, 0.9999999846, 1, kNan},
+     1e-6},
+    {"erf f64",
+     erf,
+     DType::F64,
+     {0.5, -2, 1e-9},
+     DType::F64,
+     {0.5204998778130465, -0.9953222650189527, 1.1283791670955126e-09},
+     1e-14},
     {"erf bf16", erf, DType::BF16, {0.5, -1}, DType::BF16, {0.5204998778, -0.8427007929}, 4e-3},
     {"floor", floor, DType::F32, {1.5, -1.5, 2}, DType::F32, {1, -2, 2}},
     {"ceil", ceil, DType::F32, {1.5, -1.5, 2}, DType::F32, {2, -1, 2}},
@@ -73,8 +83,7 @@ const Unary kUnary[] = {
 
 TEST(Elementwise, OneOperand) {
   std::vector<Array> inputs;
-  for (const Unary& c : kUnary)
-    inputs.push_back(array(c.dtype, {static_cast<int64_t>(c.x.size())}, c.x));
+  for (const Unary& c : kUnary) inputs.push_back(array(c.dtype, {static_cast<int64_t>(c.x.size())}, c.x));
   const auto out = evaluate(inputs, [](Builder&, const Values& x) {
     Values y;
     for (size_t i = 0; i < x.size(); i++) y.push_back(kUnary[i].f(x[i]));
@@ -134,8 +143,7 @@ const Binary kBinary[] = {
 TEST(Elementwise, TwoOperands) {
   std::vector<Array> inputs;
   for (const Binary& c : kBinary)
-    for (const Numbers& v : {c.x, c.y})
-      inputs.push_back(array(c.dtype, {static_cast<int64_t>(v.size())}, v));
+    for (const Numbers& v : {c.x, c.y}) inputs.push_back(array(c.dtype, {static_cast<int64_t>(v.size())}, v));
   const auto out = evaluate(inputs, [](Builder&, const Values& x) {
     Values z;
     for (size_t i = 0; i < std::size(kBinary); i++) z.push_back(kBinary[i].f(x[2 * i], x[2 * i + 1]));
@@ -151,30 +159,33 @@ TEST(Elementwise, Compare) {
   const Numbers x{1, 2, 3, kNan}, y{2, 2, 2, kNan};
   // EQ, NE, LT, LE, GT, GE of smaller, equal, larger, unordered
   const Numbers want[] = {{0, 1, 0, 0}, {1, 0, 1, 1}, {1, 0, 0, 0}, {1, 1, 0, 0}, {0, 0, 1, 0}, {0, 1, 1, 0}};
-  const auto out = evaluate({array(DType::F32, {4}, x), array(DType::F32, {4}, y)}, [](Builder&, const Values& v) {
-    return Values{equal(v[0], v[1]), not_equal(v[0], v[1]), v[0] < v[1], v[0] <= v[1], v[0] > v[1], v[0] >= v[1]};
-  });
+  const auto out =
+      evaluate({array(DType::F32, {4}, x), array(DType::F32, {4}, y)}, [](Builder&, const Values& v) {
+        return Values{equal(v[0], v[1]), not_equal(v[0], v[1]), v[0]<v[1], v[0] <= v[1], v[0]> v[1],
+                      v[0] >= v[1]};
+      });
   for (int i = 0; i < 6; i++) expect_array(out[i], DType::Bool, {4}, want[i]);
 }
 
 TEST(Elementwise, CompareKnowsTheSign) {
-  const auto out = evaluate({array(DType::U8, {1}, {200}), array(DType::U8, {1}, {100}), array(DType::S8, {1}, {-1}),
-                             array(DType::S8, {1}, {1}), array(DType::Bool, {1}, {0}), array(DType::Bool, {1}, {1}),
-                             array(DType::C64, {2}, {C(1, 2), C(1, 3)}), array(DType::C64, {2}, {C(1, 2), C(1, 2)})},
-                            [](Builder&, const Values& v) {
-                              return Values{v[0] > v[1], v[2] < v[3], v[4] < v[5], equal(v[6], v[7])};
-                            });
+  const auto out =
+      evaluate({array(DType::U8, {1}, {200}), array(DType::U8, {1}, {100}), array(DType::S8, {1}, {-1}),
+                array(DType::S8, {1}, {1}), array(DType::Bool, {1}, {0}), array(DType::Bool, {1}, {1}),
+                array(DType::C64, {2}, {C(1, 2), C(1, 3)}), array(DType::C64, {2}, {C(1, 2), C(1, 2)})},
+               [](Builder&, const Values& v) {
+                 return Values{v[0] > v[1], v[2] < v[3], v[4] < v[5], equal(v[6], v[7])};
+               });
   for (int i = 0; i < 3; i++) expect_numbers(out[i], {1});
   expect_numbers(out[3], {1, 0});
 }
 
 TEST(Elementwise, OperandsBroadcast) {
-  const auto out = evaluate({array(DType::F32, {2, 1}, {1, 2}), array(DType::F32, {3}, {10, 20, 30}),
-                             array(DType::Bool, {3}, {1, 0, 1}), array(DType::F32, {}, {7})},
-                            [](Builder&, const Values& v) {
-                              return Values{v[0] + v[1], select(v[2], v[0], v[3]), complex(v[0], v[3]),
-                                            v[0] < v[1]};
-                            });
+  const auto out =
+      evaluate({array(DType::F32, {2, 1}, {1, 2}), array(DType::F32, {3}, {10, 20, 30}),
+                array(DType::Bool, {3}, {1, 0, 1}), array(DType::F32, {}, {7})},
+               [](Builder&, const Values& v) {
+                 return Values{v[0] + v[1], select(v[2], v[0], v[3]), complex(v[0], v[3]), v[0] < v[1]};
+               });
   expect_array(out[0], DType::F32, {2, 3}, {11, 21, 31, 12, 22, 32});
   expect_array(out[1], DType::F32, {2, 3}, {1, 7, 1, 2, 7, 2});
   expect_array(out[2], DType::C64, {2, 1}, {C(1, 7), C(2, 7)});
@@ -184,17 +195,18 @@ TEST(Elementwise, OperandsBroadcast) {
 TEST(Elementwise, NumbersBesideValues) {
   const auto out = evaluate({array(DType::F32, {2}, {1, 4})}, [](Builder&, const Values& v) {
     Value x = v[0];
-    return Values{x + 1.0, x - 1.0, x * 3.0, x / 2.0, 1.0 + x, 1.0 - x, 3.0 * x, 2.0 / x, -x,
-                  x < 2.0, x <= 1.0, x > 1.0, x >= 4.0, full_like(x, 9), !(x < 2.0)};
+    return Values{x + 1.0, x - 1.0, x * 3.0,  x / 2.0, 1.0 + x,  1.0 - x,         3.0 * x,   2.0 / x,
+                  -x,      x < 2.0, x <= 1.0, x > 1.0, x >= 4.0, full_like(x, 9), !(x < 2.0)};
   });
-  const Numbers want[] = {{2, 5}, {0, 3}, {3, 12}, {0.5, 2}, {2, 5}, {0, -3}, {3, 12}, {2, 0.5},
-                          {-1, -4}, {1, 0}, {1, 0}, {0, 1}, {0, 1}, {9, 9}, {0, 1}};
+  const Numbers want[] = {{2, 5},   {0, 3}, {3, 12}, {0.5, 2}, {2, 5}, {0, -3}, {3, 12}, {2, 0.5},
+                          {-1, -4}, {1, 0}, {1, 0},  {0, 1},   {0, 1}, {9, 9},  {0, 1}};
   for (size_t i = 0; i < out.size(); i++) expect_numbers(out[i], want[i], 0, std::to_string(i));
 }
 
 TEST(Elementwise, MixedTypesAndShapesAreRefused) {
   Builder b;
-  Value x = b.parameter({DType::F32, {2}}), y = b.parameter({DType::F64, {2}}), z = b.parameter({DType::F32, {3}});
+  Value x = b.parameter({DType::F32, {2}}), y = b.parameter({DType::F64, {2}}),
+        z = b.parameter({DType::F32, {3}});
   EXPECT_THROW(x + y, Error);
   EXPECT_THROW(x < y, Error);
   EXPECT_THROW(select(x < x, x, y), Error);

@@ -7,38 +7,40 @@ using namespace tpu::testing;
 
 TEST(Index, Gather) {
   // Rows 2 and 0 of a matrix, columns 1 and 2 of each.
-  const auto out = evaluate({array(DType::F32, {3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8}), array(DType::S64, {2, 2}, {2, 1, 0, 1})},
-                            [](Builder&, const Values& v) {
-                              GatherDims d;
-                              d.offset_dims = {1};
-                              d.collapsed_slice_dims = {0};
-                              d.start_index_map = {0, 1};
-                              d.index_vector_dim = 1;
-                              return Values{gather(v[0], v[1], d, {1, 2}, {2, 2})};
-                            });
+  const auto out = evaluate(
+      {array(DType::F32, {3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8}), array(DType::S64, {2, 2}, {2, 1, 0, 1})},
+      [](Builder&, const Values& v) {
+        GatherDims d;
+        d.offset_dims = {1};
+        d.collapsed_slice_dims = {0};
+        d.start_index_map = {0, 1};
+        d.index_vector_dim = 1;
+        return Values{gather(v[0], v[1], d, {1, 2}, {2, 2})};
+      });
   expect_array(out[0], DType::F32, {2, 2}, {7, 8, 1, 2});
 }
 
 TEST(Index, TakeRows) {
-  const auto out = evaluate({array(DType::S32, {3, 2}, {0, 1, 2, 3, 4, 5}), array(DType::S32, {4}, {2, 2, 0, 1}),
-                             array(DType::F64, {3}, {5, 6, 7}), array(DType::S64, {0}, {})},
-                            [](Builder&, const Values& v) {
-                              return Values{take_rows(v[0], v[1]), take_rows(v[2], v[1]), take_rows(v[0], v[3])};
-                            });
+  const auto out =
+      evaluate({array(DType::S32, {3, 2}, {0, 1, 2, 3, 4, 5}), array(DType::S32, {4}, {2, 2, 0, 1}),
+                array(DType::F64, {3}, {5, 6, 7}), array(DType::S64, {0}, {})},
+               [](Builder&, const Values& v) {
+                 return Values{take_rows(v[0], v[1]), take_rows(v[2], v[1]), take_rows(v[0], v[3])};
+               });
   expect_array(out[0], DType::S32, {4, 2}, {4, 5, 4, 5, 0, 1, 2, 3});
   expect_array(out[1], DType::F64, {4}, {7, 7, 5, 6});
   expect_array(out[2], DType::S32, {0, 2}, {});
 }
 
 TEST(Index, TakeAlongDim) {
-  const auto out = evaluate(
-      {array(DType::F32, {2, 3}, {0, 1, 2, 3, 4, 5}), array(DType::S64, {1, 3}, {1, 0, 1}),
-       array(DType::S64, {2, 2}, {2, 2, 0, 1}), array(DType::S64, {1, 2}, {0, 1}), array(DType::F32, {2}, {8, 9}),
-       array(DType::S64, {3}, {1, 0, 1})},
-      [](Builder&, const Values& v) {
-        return Values{take_along_dim(v[0], v[1], 0), take_along_dim(v[0], v[2], -1), take_along_dim(v[0], v[3], 0),
-                      take_along_dim(v[4], v[5], 0)};
-      });
+  const auto out =
+      evaluate({array(DType::F32, {2, 3}, {0, 1, 2, 3, 4, 5}), array(DType::S64, {1, 3}, {1, 0, 1}),
+                array(DType::S64, {2, 2}, {2, 2, 0, 1}), array(DType::S64, {1, 2}, {0, 1}),
+                array(DType::F32, {2}, {8, 9}), array(DType::S64, {3}, {1, 0, 1})},
+               [](Builder&, const Values& v) {
+                 return Values{take_along_dim(v[0], v[1], 0), take_along_dim(v[0], v[2], -1),
+                               take_along_dim(v[0], v[3], 0), take_along_dim(v[4], v[5], 0)};
+               });
   expect_array(out[0], DType::F32, {1, 3}, {3, 1, 5});
   expect_array(out[1], DType::F32, {2, 2}, {2, 2, 3, 4});
   expect_array(out[2], DType::F32, {1, 2}, {0, 4});  // the index is narrower than x

@@ -74,7 +74,7 @@ TEST(Reduce, NanWinsAnywhereInALongRow) {
       y.insert(y.end(), {reduce_max(v, {0}), reduce_min(v, {0}), arg_reduce(v, 0, true, DType::S32).second});
     return y;
   });
-  const int at[] = {0, 1, 517, 1023};
+  const double at[] = {0, 1, 517, 1023};
   for (size_t i = 0; i < 4; i++) {
     expect_numbers(out[3 * i], {kNan});
     expect_numbers(out[3 * i + 1], {kNan});
@@ -83,13 +83,11 @@ TEST(Reduce, NanWinsAnywhereInALongRow) {
 }
 
 TEST(Reduce, SeveralOperandsTogether) {
-  const auto out = evaluate({array(DType::F32, {3}, {1, 2, 3}), array(DType::S32, {3}, {4, 5, 6})},
-                            [](Builder&, const Values& x) {
-                              return reduce({x[0], x[1]}, {like(x[0], 0), like(x[1], 1)}, {0},
-                                            [](const Values& l, const Values& r) {
-                                              return Values{l[0] + r[0], l[1] * r[1]};
-                                            });
-                            });
+  const auto out = evaluate(
+      {array(DType::F32, {3}, {1, 2, 3}), array(DType::S32, {3}, {4, 5, 6})}, [](Builder&, const Values& x) {
+        return reduce({x[0], x[1]}, {like(x[0], 0), like(x[1], 1)}, {0},
+                      [](const Values& l, const Values& r) { return Values{l[0] + r[0], l[1] * r[1]}; });
+      });
   expect_array(out[0], DType::F32, {}, {6});
   expect_array(out[1], DType::S32, {}, {120});
 }
@@ -97,7 +95,7 @@ TEST(Reduce, SeveralOperandsTogether) {
 struct Arg {
   DType dtype;
   Numbers x;
-  int first_max, first_min;
+  size_t first_max, first_min;
 };
 
 const Arg kArgs[] = {
@@ -130,15 +128,16 @@ TEST(ArgReduce, FirstOfEqualsFirstNan) {
     const Arg& c = kArgs[i];
     const std::string what = text("case ", i);
     expect_array(out[4 * i], c.dtype, {}, {c.x[c.first_max]}, 0, what);
-    expect_array(out[4 * i + 1], DType::S64, {}, {c.first_max}, 0, what);
+    expect_array(out[4 * i + 1], DType::S64, {}, {static_cast<double>(c.first_max)}, 0, what);
     expect_array(out[4 * i + 2], c.dtype, {}, {c.x[c.first_min]}, 0, what);
-    expect_array(out[4 * i + 3], DType::S64, {}, {c.first_min}, 0, what);
+    expect_array(out[4 * i + 3], DType::S64, {}, {static_cast<double>(c.first_min)}, 0, what);
   }
 }
 
 TEST(ArgReduce, AlongADim) {
   const auto out = evaluate({array(DType::F32, {2, 3}, {1, 5, 2, 4, 3, 6})}, [](Builder&, const Values& x) {
-    return Values{arg_reduce(x[0], 0, true, DType::S32).second, arg_reduce(x[0], 1, false, DType::S32).second};
+    return Values{arg_reduce(x[0], 0, true, DType::S32).second,
+                  arg_reduce(x[0], 1, false, DType::S32).second};
   });
   expect_array(out[0], DType::S32, {3}, {1, 0, 1});
   expect_array(out[1], DType::S32, {2}, {0, 1});
@@ -161,15 +160,16 @@ TEST(ReduceWindow, SumsAndPads) {
 }
 
 TEST(ReduceWindow, SeveralOperands) {
-  const auto out = evaluate({array(DType::F32, {1, 4}, {3, 1, 2, 5}), array(DType::S32, {1, 4}, {0, 1, 2, 3})},
-                            [](Builder& b, const Values& x) {
-                              Window w{{1, 2}, {1, 2}, {}, {}, {}};
-                              return reduce_window({x[0], x[1]}, {lowest(b, DType::F32), like(x[1], -1)}, w,
-                                                   [](const Values& l, const Values& r) {
-                                                     Value left = l[0] >= r[0];
-                                                     return Values{select(left, l[0], r[0]), select(left, l[1], r[1])};
-                                                   });
-                            });
+  const auto out =
+      evaluate({array(DType::F32, {1, 4}, {3, 1, 2, 5}), array(DType::S32, {1, 4}, {0, 1, 2, 3})},
+               [](Builder& b, const Values& x) {
+                 Window w{{1, 2}, {1, 2}, {}, {}, {}};
+                 return reduce_window({x[0], x[1]}, {lowest(b, DType::F32), like(x[1], -1)}, w,
+                                      [](const Values& l, const Values& r) {
+                                        Value left = l[0] >= r[0];
+                                        return Values{select(left, l[0], r[0]), select(left, l[1], r[1])};
+                                      });
+               });
   expect_array(out[0], DType::F32, {1, 2}, {3, 5});
   expect_array(out[1], DType::S32, {1, 2}, {0, 3});
 }
@@ -178,9 +178,10 @@ TEST(Reduce, LowestAndHighest) {
   struct {
     DType dtype;
     double low, high;
-  } const cases[] = {{DType::Bool, 0, 1},   {DType::S8, -128, 127},    {DType::S16, -32768, 32767},
-                     {DType::U8, 0, 255},   {DType::U16, 0, 65535},    {DType::S32, -2147483648.0, 2147483647.0},
-                     {DType::F16, -kInf, kInf}, {DType::BF16, -kInf, kInf}, {DType::F64, -kInf, kInf}};
+  } const cases[] = {
+      {DType::Bool, 0, 1},       {DType::S8, -128, 127},     {DType::S16, -32768, 32767},
+      {DType::U8, 0, 255},       {DType::U16, 0, 65535},     {DType::S32, -2147483648.0, 2147483647.0},
+      {DType::F16, -kInf, kInf}, {DType::BF16, -kInf, kInf}, {DType::F64, -kInf, kInf}};
   const auto out = evaluate({}, [&](Builder& b, const Values&) {
     Values y;
     for (const auto& c : cases) y.insert(y.end(), {lowest(b, c.dtype), highest(b, c.dtype)});

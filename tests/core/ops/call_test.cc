@@ -107,8 +107,8 @@ struct Promotion {
 };
 
 // Values 0.. are tensors with dimensions, the second half 0-d tensors of the same dtypes.
-const DType kTypes[] = {DType::Bool, DType::U8, DType::S8, DType::S32, DType::S64, DType::F16, DType::BF16,
-                        DType::F32, DType::F64, DType::C64, DType::C128};
+const DType kTypes[] = {DType::Bool, DType::U8,  DType::S8,  DType::S32, DType::S64, DType::F16,
+                        DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128};
 constexpr int kCount = std::size(kTypes);
 
 int place(DType t) { return static_cast<int>(std::find(kTypes, kTypes + kCount, t) - kTypes); }
@@ -190,9 +190,10 @@ TEST(Call, NumbersBecomeValuesOfTheTypeAsked) {
   m.add("n", int64_t{7});
   m.add("list", std::vector<Number>{wrapped(DType::F64), wrapped(DType::S64)});
   Call c = m.call();
-  Values out{c.tensor("f"), c.scalar("f", DType::S32), c.scalar("f", DType::Bool), c.scalar("f", DType::BF16),
-             c.tensor("i"), c.scalar("b", DType::F32), c.tensor("c", DType::C64), c.scalar("c", DType::F32),
-             c.tensor("n"), c.scalar("n", DType::F32), c.scalars("list", DType::F32)[1]};
+  Values out{
+      c.tensor("f"), c.scalar("f", DType::S32), c.scalar("f", DType::Bool),      c.scalar("f", DType::BF16),
+      c.tensor("i"), c.scalar("b", DType::F32), c.tensor("c", DType::C64),       c.scalar("c", DType::F32),
+      c.tensor("n"), c.scalar("n", DType::F32), c.scalars("list", DType::F32)[1]};
   const auto got = execute(m.lowering.b.finish(out), {});
   const Numbers want{2.75, 2, 1, 2.75, 0, 1, {1, 2}, 1, 7, 7, 1};
   for (size_t i = 0; i < got.size(); i++)

@@ -29,7 +29,8 @@ TEST(Lowering, RandomReservesCountersOneAfterTheOther) {
   const auto got = execute(l.b.finish(out), {array(DType::U32, {4}, {11, 22, top - 1, 5})});
   // seed, then the offset 5 * 2^32 + (2^32 - 2), plus 0, 3 and 2^32 + 3
   const double want[] = {11, 22, top - 1, 5, 11, 22, 1, 6, 11, 22, 1, 7};
-  for (size_t i = 0; i < got.size(); i++) expect_array(got[i], DType::U32, {}, {want[i]}, 0, std::to_string(i));
+  for (size_t i = 0; i < got.size(); i++)
+    expect_array(got[i], DType::U32, {}, {want[i]}, 0, std::to_string(i));
 }
 
 TEST(Lowering, CheckReportsTheLargestOffender) {
@@ -38,7 +39,8 @@ TEST(Lowering, CheckReportsTheLargestOffender) {
   l.check("a", index, 0, 4);
   l.check("b", index, 1, 100);
   const std::string module = l.b.finish({l.faults()});
-  EXPECT_EQ(execute(module, {array(DType::S32, {2, 2}, {0, 9, -1, 3})})[0].as<int64_t>(), (std::vector<int64_t>{9, -1}));
+  EXPECT_EQ(execute(module, {array(DType::S32, {2, 2}, {0, 9, -1, 3})})[0].as<int64_t>(),
+            (std::vector<int64_t>{9, -1}));
   EXPECT_EQ(execute(module, {array(DType::S32, {2, 2}, {0, 1, 2, 3})})[0].as<int64_t>(),
             (std::vector<int64_t>{kNoFault, kNoFault}));
 }

@@ -76,7 +76,8 @@ TEST(Device, ScalarsAreCachedByTypeAndBits) {
 
 TEST(Device, TheScalarCacheIsBounded) {
   Fresh f;
-  for (uint64_t i = 0; i < 5000; i++) expect_numbers(fetch(f.device.scalar({i, 0}, DType::S64)), {static_cast<double>(i)});
+  for (uint64_t i = 0; i < 5000; i++)
+    expect_numbers(fetch(f.device.scalar({i, 0}, DType::S64)), {static_cast<double>(i)});
   EXPECT_LE(f.device.memory().live, 512);
   EXPECT_GT(f.device.memory().live, 200);  // numbers in a row spread over it
 }

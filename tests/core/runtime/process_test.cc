@@ -50,7 +50,8 @@ int work_of_a_process() {
   graph::Graph g;
   g.cells = {{DType::F32, {3}}};
   g.inputs = {whole(0, g.cells[0])};
-  g.nodes = {node("add.Tensor", {{"self", ops::Ref{0}}, {"other", ops::Ref{0}}, {"alpha", constant(int64_t{1})}},
+  g.nodes = {node("add.Tensor",
+                  {{"self", ops::Ref{0}}, {"other", ops::Ref{0}}, {"alpha", constant(int64_t{1})}},
                   {g.cells[0]})};
   g.outputs = {{1, {}}};
   const auto program = world().compile(g, {}, "a process");

@@ -20,7 +20,8 @@ Graph plus(const Type& type, bool in_place) {
   Graph g;
   g.cells = {type};
   g.inputs = {whole(0, type)};
-  g.nodes = {node("add.Tensor", {{"self", Ref{0}}, {"other", runtime_number(0)}, {"alpha", constant(int64_t{1})}}, {type})};
+  g.nodes = {node("add.Tensor",
+                  {{"self", Ref{0}}, {"other", runtime_number(0)}, {"alpha", constant(int64_t{1})}}, {type})};
   if (in_place)
     g.writes = {{1, 0}};
   else
@@ -32,8 +33,8 @@ std::shared_ptr<const Program> compiled(const Graph& g) { return world().compile
 
 ScalarValue number(double v) { return {ScalarValue::Kind::Float, 0, v, 0}; }
 
-std::vector<ArrayPtr> launch(const Program& p, std::vector<Cell*> cells, const std::vector<ScalarValue>& scalars = {},
-                             int device = 0) {
+std::vector<ArrayPtr> launch(const Program& p, std::vector<Cell*> cells,
+                             const std::vector<ScalarValue>& scalars = {}, int device = 0) {
   std::vector<ArrayPtr> outputs;
   Device& d = world().device(device);
   p.launch(d, cells, scalars, &d.generator(), outputs);
@@ -108,7 +109,8 @@ TEST(Program, RandomNumbersMoveTheGenerator) {
   Graph g;
   g.cells = {f32({4})};
   g.inputs = {whole(0, g.cells[0])};
-  g.nodes = {node("bernoulli.p", {{"self", Ref{0}}, {"p", runtime_number(0)}, {"generator", std::monostate{}}}, {f32({4})})};
+  g.nodes = {node("bernoulli.p",
+                  {{"self", Ref{0}}, {"p", runtime_number(0)}, {"generator", std::monostate{}}}, {f32({4})})};
   g.outputs = {{1, {}}};
   const auto p = compiled(g);
   ASSERT_TRUE(p->uses_random());
@@ -194,7 +196,8 @@ TEST(Program, CompileErrorsSayWhy) {
     world().compile(g, {}, "broken on tensor<2xf32>");
     FAIL() << "no error";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("while compiling broken on tensor<2xf32>"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("while compiling broken on tensor<2xf32>"), std::string::npos)
+        << e.what();
   }
 }
 
@@ -202,7 +205,8 @@ int64_t count(const char* name) { return counter(name).load(); }
 
 TEST(Runtime, EqualModulesAreCompiledOnceAndKeptOnDisk) {
   Graph g = plus({DType::F64, {17}}, false);
-  const int64_t compiles = count("compiles"), module_hits = count("module_hits"), stores = count("disk_stores");
+  const int64_t compiles = count("compiles"), module_hits = count("module_hits"),
+                stores = count("disk_stores");
   const auto p = compiled(g);
   EXPECT_EQ(count("compiles"), compiles + 1);
   EXPECT_EQ(count("disk_stores"), stores + 1);

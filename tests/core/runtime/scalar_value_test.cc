@@ -16,7 +16,7 @@ ScalarValue of(std::complex<double> v) { return {Kind::Complex, 0, v.real(), v.i
 
 std::complex<double> as(const ScalarValue& v, DType t) {
   const auto bits = v.as(t);
-  Array one{t, {}, std::vector<char>(static_cast<size_t>(size_of(t)))};
+  testing::Array one{t, {}, std::vector<char>(static_cast<size_t>(size_of(t)))};
   std::memcpy(one.bytes.data(), bits.data(), one.bytes.size());
   return numbers(one)[0];
 }
@@ -66,7 +66,8 @@ TEST(ScalarValue, IntegersKeepAllTheirBitsAndWrap) {
   EXPECT_EQ(as(of(0.5), DType::Bool), 1.0);
   EXPECT_EQ(as(of(int64_t{256}), DType::Bool), 1.0);
   // One rounding: over double this would become 2^53.
-  EXPECT_EQ(as(of((int64_t{1} << 53) + (int64_t{1} << 29) + 1), DType::F32), std::ldexp(1.0, 53) + std::ldexp(1.0, 30));
+  EXPECT_EQ(as(of((int64_t{1} << 53) + (int64_t{1} << 29) + 1), DType::F32),
+            std::ldexp(1.0, 53) + std::ldexp(1.0, 30));
 }
 
 TEST(ScalarValue, Complex) {

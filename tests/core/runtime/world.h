@@ -1,4 +1,5 @@
-// The runtime of the test process: the plugin under test with two devices, and a compilation cache of its own.
+// The runtime of the test process: the plugin under test with two devices, and a compilation cache of its
+// own.
 #pragma once
 
 #include <stdlib.h>
@@ -33,8 +34,10 @@ inline runtime::Runtime& world() {
     static CacheFolder folder;
     ::setenv("TORCH_TPU_CACHE_DIR", shared ? shared : folder.path.c_str(), 1);
     ::setenv("TORCH_TPU_CACHE", "on", 1);
-    runtime::Runtime::set_chooser(
-        [] { return runtime::Choice{"cpu", std::getenv("TORCH_TPU_PJRT_PLUGIN"), {{"cpu_device_count", int64_t{2}}}, ""}; });
+    runtime::Runtime::set_chooser([] {
+      return runtime::Choice{
+          "cpu", std::getenv("TORCH_TPU_PJRT_PLUGIN"), {{"cpu_device_count", int64_t{2}}}, ""};
+    });
     return &runtime::Runtime::get();
   }();
   return *started;
@@ -44,7 +47,9 @@ inline runtime::Cell cell(const Array& a, int device = 0) {
   return {device, {a.dtype, a.dims}, world().device(device).upload(a.bytes.data(), {a.dtype, a.dims})};
 }
 
-inline Array fetch(const pjrt::Buffer& buffer) { return {buffer.dtype(), buffer.dims(), download<char>(buffer)}; }
-inline Array fetch(const runtime::ArrayPtr& array) { return fetch(array->buffer()); }
+inline testing::Array fetch(const pjrt::Buffer& buffer) {
+  return {buffer.dtype(), buffer.dims(), download<char>(buffer)};
+}
+inline testing::Array fetch(const runtime::ArrayPtr& array) { return fetch(array->buffer()); }
 
 }  // namespace tpu::testing

@@ -51,12 +51,12 @@ Array write_on_host(Array cell, const Array& update, const Layout& v) {
 }
 
 // Bytes that make small whole numbers of every type, so that no NaN hides what moved where.
-Array filled(DType dtype, const Dims& dims, int start) {
+Array filled(DType dtype, const Dims& dims, int start, bool bools) {
   Numbers n(product(dims));
   for (size_t i = 0; i < n.size(); i++) {
     const double value = static_cast<double>((start + 7 * i) % 113);
-    n[i] = dtype == DType::Bool ? std::complex<double>((start + i / 3) % 2)
-                                : std::complex<double>(value, is_complex(dtype) ? 113 - value : 0);
+    n[i] = bools ? std::complex<double>((start + i / 3) % 2)
+                 : std::complex<double>(value, is_complex(dtype) ? 113 - value : 0);
   }
   return array(dtype, dims, n);
 }
@@ -71,8 +71,9 @@ bool repeats(const Layout& v) {
 void check(const std::vector<Layout>& layouts) {
   std::vector<Array> inputs;
   for (const Layout& v : layouts) {
-    inputs.push_back(filled(v.cell_dtype, v.cell_dims, 1));
-    inputs.push_back(filled(v.dtype, v.sizes, 50));
+    const bool bools = v.cell_dtype == DType::Bool || v.dtype == DType::Bool;  // their bytes are 0 or 1
+    inputs.push_back(filled(v.cell_dtype, v.cell_dims, 1, bools));
+    inputs.push_back(filled(v.dtype, v.sizes, 50, bools));
   }
   const auto out = evaluate(inputs, [&](Builder&, const Values& x) {
     Values y;
@@ -85,15 +86,16 @@ void check(const std::vector<Layout>& layouts) {
   for (size_t i = 0; i < layouts.size(); i++) {
     const Layout& v = layouts[i];
     const std::string what =
-        text(name(v.cell_dtype), hlo::str(v.cell_dims), " seen as ", name(v.dtype), " sizes ", hlo::str(v.sizes),
-             " strides ", hlo::str(v.strides), " offset ", v.offset);
+        text(name(v.cell_dtype), hlo::str(v.cell_dims), " seen as ", name(v.dtype), " sizes ",
+             hlo::str(v.sizes), " strides ", hlo::str(v.strides), " offset ", v.offset);
     const Array seen = read_on_host(inputs[2 * i], v);
     EXPECT_EQ(out[2 * i].dtype, v.dtype) << what;
     EXPECT_EQ(out[2 * i].dims, v.sizes) << what;
     EXPECT_EQ(out[2 * i].bytes, seen.bytes) << "read " << what;
     EXPECT_EQ(out[2 * i + 1].dims, v.cell_dims) << what;
     if (!repeats(v)) {
-      EXPECT_EQ(out[2 * i + 1].bytes, write_on_host(inputs[2 * i], inputs[2 * i + 1], v).bytes) << "write " << what;
+      EXPECT_EQ(out[2 * i + 1].bytes, write_on_host(inputs[2 * i], inputs[2 * i + 1], v).bytes)
+          << "write " << what;
     }
     const auto at = positions(v);
     EXPECT_EQ(covers(v), !repeats(v) && at.size() * size_of(v.dtype) == inputs[2 * i].bytes.size()) << what;
@@ -166,11 +168,12 @@ Dims random_dims() {
 }
 
 TEST(Recipe, ChainsOfViewsReadAndWriteAsALoopDoes) {
-  for (int module = 0; module < 12; module++) {
+  for (int module = 0; module < 4; module++) {
     std::vector<Layout> layouts;
     for (int i = 0; i < 40; i++) {
       Layout v = whole(DType::S32, random_dims());
-      if (v.cell_dims.size() > 1 && pick(0, 3) == 0)  // the storage's array keeps another shape than the tensor's
+      if (v.cell_dims.size() > 1 &&
+          pick(0, 3) == 0)  // the storage's array keeps another shape than the tensor's
         v.cell_dims = {product(v.cell_dims)};
       for (int64_t steps = pick(0, 5); steps > 0; steps--) step(v);
       layouts.push_back(v);
@@ -180,7 +183,7 @@ TEST(Recipe, ChainsOfViewsReadAndWriteAsALoopDoes) {
 }
 
 TEST(Recipe, AnyAsStrided) {
-  for (int module = 0; module < 6; module++) {
+  for (int module = 0; module < 2; module++) {
     std::vector<Layout> layouts;
     while (layouts.size() < 40) {
       Layout v = whole(DType::S32, random_dims());
@@ -210,24 +213,22 @@ TEST(Recipe, EmptyViewsAndCells) {
 }
 
 TEST(Recipe, OtherTypesOverTheSameBytes) {
-  const DType types[] = {DType::Bool, DType::U8, DType::S8, DType::S16, DType::BF16, DType::F16, DType::S32,
-                         DType::F32, DType::S64, DType::F64, DType::U32, DType::C64, DType::C128};
+  const DType types[] = {DType::Bool, DType::U8,  DType::S8,  DType::BF16, DType::S32,
+                         DType::F32,  DType::S64, DType::C64, DType::C128};
   std::vector<Layout> layouts;
   for (DType cell : types)
     for (DType seen : types) {
-      if (seen == DType::Bool && cell != DType::Bool && size_of(cell) > 1) continue;  // bytes that are no bool
-      if (cell == DType::Bool && size_of(seen) > 1) continue;  // a write would leave bytes that are no bool
-      const int64_t bytes = 48 * size_of(cell), n = bytes / size_of(seen) / 3;
+      if (cell == seen) continue;
+      if ((seen == DType::Bool || cell == DType::Bool) && size_of(cell) + size_of(seen) > 2)
+        continue;  // no bools
+      const int64_t n = 12 * size_of(cell) / size_of(seen) / 3;
       if (n == 0) continue;
-      // A row of a [3, n] tensor, and every other element of it.
-      layouts.push_back({cell, {48}, seen, {n}, {1}, n});
-      if (n > 1) layouts.push_back({cell, {6, 8}, seen, {(n + 1) / 2}, {2}, n});
-      layouts.push_back({cell, {48}, seen, {3, n}, {n, 1}, 0});
-      layouts.push_back({cell, {48}, seen, {n, 3}, {1, n}, 0});
+      if (n > 1) layouts.push_back({cell, {2, 6}, seen, {(n + 1) / 2}, {2}, n});  // x.view(3, n)[1, ::2]
+      layouts.push_back({cell, {12}, seen, {n, 3}, {1, n}, 0});                   // x.view(3, n).t()
     }
-  for (size_t i = 0; i < layouts.size(); i += 80)
+  for (size_t i = 0; i < layouts.size(); i += 60)
     check({layouts.begin() + static_cast<int64_t>(i),
-           layouts.begin() + static_cast<int64_t>(std::min(layouts.size(), i + 80))});
+           layouts.begin() + static_cast<int64_t>(std::min(layouts.size(), i + 60))});
 }
 
 TEST(Recipe, ViewAsRealAndBack) {
@@ -283,9 +284,8 @@ TEST(Recipe, CommonViewsNeedNoGather) {
     layouts.push_back(c.layout);
     const Layout& v = c.layout;
     const std::string module =
-        write_module({{v.cell_dtype, v.cell_dims}, {v.dtype, v.sizes}}, [&](Builder&, const Values& x) {
-          return Values{read(x[0], v), write(x[0], x[1], v)};
-        });
+        write_module({{v.cell_dtype, v.cell_dims}, {v.dtype, v.sizes}},
+                     [&](Builder&, const Values& x) { return Values{read(x[0], v), write(x[0], x[1], v)}; });
     EXPECT_EQ(module.find("gather"), std::string::npos) << c.name;
     EXPECT_EQ(module.find("scatter"), std::string::npos) << c.name;
   }
