@@ -24,15 +24,17 @@ def register() -> None:
         )
     backend_registration.rename_privateuse1_backend("tpu")
 
-    from torch_tpu import _autocast, _client, _memory_access, _printing, tpu
+    from torch_tpu import _autocast, _client, _decompose, _memory_access, _printing, tpu
 
     _client.install()
     torch._register_device_module("tpu", tpu)
     backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
     _printing.install()
+    _decompose.install()
     _memory_access.install()
     _autocast.install()
     when_imported("torch._dynamo.device_interface", "torch_tpu._dynamo_interface")
+    when_imported("torch._dynamo.backends.registry", "torch_tpu._dynamo_backend")
 
 
 def when_imported(trigger: str, then: str) -> None:

@@ -14,6 +14,7 @@
 #include "torch/engine.h"
 #include "torch/generator.h"
 #include "torch/memory.h"
+#include "torch/python_capture.h"
 #include "torch/stream.h"
 
 namespace py = pybind11;
@@ -208,6 +209,7 @@ PYBIND11_MODULE(_C, m) {
   py::register_local_exception_translator(&translate);
   bind_runtime(m);
   bind_memory(m);
+  bind_capture(m);
   bind_tools(m);
 }
 

@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <new>
 #include <utility>
 
 #include "core/base/error.h"
@@ -19,6 +20,8 @@ decltype(auto) guarded(Body&& body) {
     return std::forward<Body>(body)();
   } catch (const Error& e) {
     rethrow(e);
+  } catch (const std::bad_alloc&) {
+    rethrow(Error(Code::OutOfMemory, "", "out of host memory"));
   }
 }
 

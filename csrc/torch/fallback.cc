@@ -7,11 +7,13 @@
 
 #include "core/base/env.h"
 #include "core/base/log.h"
+#include "torch/decompose.h"
 
 namespace tpu::torch_shim {
 namespace {
 
 void host_fallback(const c10::OperatorHandle& op, c10::Stack* stack) {
+  if (run_decomposed(op, stack)) return;
   static const std::string mode = env::get("TORCH_TPU_FALLBACK");
   const c10::OperatorName& name = op.operator_name();
   const std::string full = name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);

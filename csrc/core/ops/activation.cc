@@ -187,15 +187,16 @@ Results glu_jvp(Call& c) {
 // rrelu: negative numbers times a slope, in training a random one of [lower, upper) for each element, which is
 // kept in `noise` (1 for the others). Returns the result and the noise.
 Results random_leaky_relu(Call& c) {
-  Value x = c.tensor("self", c.compute_dtype());
+  const DType t = c.dtype_of("self");
+  Value x = c.tensor("self", compute_type(t));
   Value lower = c.scalar("lower", x.dtype()), upper = c.scalar("upper", x.dtype());
   if (!c.flag("training")) {
     Value slope = (lower + upper) / 2;
-    return {select(x <= 0.0, x * slope, x), c.tensor("noise")};
+    return {convert(select(x <= 0.0, x * slope, x), t), c.tensor("noise")};
   }
-  Value slope = lower + (upper - lower) * uniform(c, Type{c.out_dtype(), x.dims()});
+  Value slope = lower + (upper - lower) * uniform(c, Type{t, x.dims()});
   Value noise = select(x <= 0.0, slope, full_like(x, 1));
-  return {x * noise, noise};
+  return {convert(x * noise, t), convert(noise, t)};
 }
 
 Results prelu_backward(Call& c) {
@@ -230,7 +231,7 @@ void activation(Table& t) {
   t.op("threshold", threshold);
   t.op("log_sigmoid_forward", log_sigmoid_forward);
   t.op("glu", glu);
-  t.op("rrelu_with_noise rrelu_with_noise_functional", random_leaky_relu);
+  t.op("rrelu_with_noise rrelu_with_noise_functional", random_leaky_relu, {.infer = true});
   t.op("glu_jvp", glu_jvp, {.infer = true});
   t.op("_prelu_kernel", [](Call& c) -> Results {
     Value x = c.tensor("self", c.compute_dtype());

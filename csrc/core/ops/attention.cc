@@ -72,8 +72,8 @@ Softmax softmax_of(Value s) {
   return {p, log(sum) + base};
 }
 
-// What dropout multiplies each probability by, 0 or 1 / (1 - p), from the generator's state {seed, offset} (two u32
-// words each): the backward draws the same again.
+// What dropout multiplies each probability by, 0 or 1 / (1 - p), from the generator's state {seed, offset}
+// (two u32 words each): the backward draws the same again.
 Value dropout(Call& c, const Values& state, const Dims& dims, DType t) {
   const int64_t count = hlo::product(dims), half = (count + 1) / 2;
   Value low = iota(c.b, DType::U32, {half}, 0) + state[2];

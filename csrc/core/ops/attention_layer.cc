@@ -47,7 +47,8 @@ Attended attend(Call& c, const Values& heads, DType kept) {
   }
   Value e = exp(s - unsqueeze(reduce_max(s, {3}), 3));
   Value p = e / unsqueeze(reduce_sum(e, {3}), 3);
-  Value y = transpose(product(c, convert(p, kept), convert(heads[2], kept), {0, 1}, {0, 1}, {3}, {2}), {0, 2, 1, 3});
+  Value y = transpose(product(c, convert(p, kept), convert(heads[2], kept), {0, 1}, {0, 1}, {3}, {2}),
+                      {0, 2, 1, 3});
   return {reshape(y, {y.size(0), y.size(1), y.size(2) * y.size(3)}), p};
 }
 
@@ -108,15 +109,14 @@ Results encoder_layer(Call& c) {
 }  // namespace
 
 void attention_layers(Table& t) {
-  t.op(
-      "_transform_bias_rescale_qkv",
-      [](Call& c) -> Results {
-        Value qkv = c.tensor("qkv");
-        Values out = split_heads(qkv, c.tensor("qkv_bias"), c.integer("num_heads"));
-        for (Value& v : out) v = convert(v, qkv.dtype());
-        return out;
-      },
-      {.infer = true});
+  t.op("_transform_bias_rescale_qkv",
+       [](Call& c) -> Results {
+         Value qkv = c.tensor("qkv");
+         Values out = split_heads(qkv, c.tensor("qkv_bias"), c.integer("num_heads"));
+         for (Value& v : out) v = convert(v, qkv.dtype());
+         return out;
+       },
+       {.infer = true});
   t.op("_native_multi_head_attention", multi_head_attention);
   t.op("_transformer_encoder_layer_fwd", encoder_layer);
 }

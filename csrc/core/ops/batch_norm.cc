@@ -60,7 +60,8 @@ struct Normalised {
   Value y, mean, invstd, running_mean, running_var;
 };
 
-// `eps` and `momentum` in the type the statistics are computed in. Without training the running statistics stay.
+// `eps` and `momentum` in the type the statistics are computed in. Without training the running statistics
+// stay.
 Normalised normalise(Call& c, bool training) {
   Value x = c.tensor("input");
   const DType t = wide(x);
@@ -105,7 +106,8 @@ Gradients gradients(Call& c, Value x, Value grad, Value mean) {
 }
 
 // The gradient of x where mean and variance depend on it; n counts the elements of a channel.
-Value through_statistics(const Gradients& g, Value grad, Value invstd, Value scale, Value sum, Value dot, Value n) {
+Value through_statistics(const Gradients& g, Value grad, Value invstd, Value scale, Value sum, Value dot,
+                         Value n) {
   Value x = g.centred;
   return (grad - spread(sum / n, x) - x * spread(dot / n * invstd * invstd, x)) * spread(scale, x);
 }
@@ -177,78 +179,71 @@ void batch_norm(Table& t) {
   t.op("batch_norm_backward", [](Call& c) { return backward(c, "update", "save_var"); });
 
   // ---- SyncBatchNorm
-  t.op(
-      "batch_norm_stats",
-      [](Call& c) -> Results {
-        Value x = c.tensor("input");
-        x = convert(x, wide(x));
-        const Moments m = moments(c, x);
-        return {m.mean, rsqrt(m.squares / count(x) + c.scalar("eps", x.dtype()))};
-      },
-      {.infer = true});
-  t.op(
-      "batch_norm_elemt",
-      [](Call& c) -> Results {
-        Value x = c.tensor("input");
-        const DType kept = x.dtype(), t = wide(x);
-        return convert(affine(c, convert(x, t), c.tensor("mean", t), c.tensor("invstd", t)), kept);
-      },
-      {.infer = true});
-  t.op(
-      "batch_norm_gather_stats",
-      [](Call& c) -> Results {
-        const DType t = compute_type(c.dtype_of("mean"));
-        return gather_stats(c, broadcast_to(c.scalar("count", t), {c.tensor("mean").size(0)}));
-      },
-      {.infer = true, .writes = running});
-  t.op(
-      "batch_norm_gather_stats_with_counts",
-      [](Call& c) -> Results {
-        Value counts = c.tensor("counts", compute_type(c.dtype_of("mean")));
-        return gather_stats(c, reshape(counts, {counts.elements()}));
-      },
-      {.infer = true, .writes = running});
-  t.op(
-      "batch_norm_update_stats",
-      [](Call& c) -> Results {
-        Value x = c.tensor("input");
-        x = convert(x, wide(x));
-        const Moments m = moments(c, x);
-        return {m.mean, m.squares / count(x), moved(c, "running_mean", m.mean),
-                moved(c, "running_var", m.squares / (count(x) - 1))};
-      },
-      {.infer = true, .writes = running});
+  t.op("batch_norm_stats",
+       [](Call& c) -> Results {
+         Value x = c.tensor("input");
+         x = convert(x, wide(x));
+         const Moments m = moments(c, x);
+         return {m.mean, rsqrt(m.squares / count(x) + c.scalar("eps", x.dtype()))};
+       },
+       {.infer = true});
+  t.op("batch_norm_elemt",
+       [](Call& c) -> Results {
+         Value x = c.tensor("input");
+         const DType kept = x.dtype(), t = wide(x);
+         return convert(affine(c, convert(x, t), c.tensor("mean", t), c.tensor("invstd", t)), kept);
+       },
+       {.infer = true});
+  t.op("batch_norm_gather_stats",
+       [](Call& c) -> Results {
+         const DType t = compute_type(c.dtype_of("mean"));
+         return gather_stats(c, broadcast_to(c.scalar("count", t), {c.tensor("mean").size(0)}));
+       },
+       {.infer = true, .writes = running});
+  t.op("batch_norm_gather_stats_with_counts",
+       [](Call& c) -> Results {
+         Value counts = c.tensor("counts", compute_type(c.dtype_of("mean")));
+         return gather_stats(c, reshape(counts, {counts.elements()}));
+       },
+       {.infer = true, .writes = running});
+  t.op("batch_norm_update_stats",
+       [](Call& c) -> Results {
+         Value x = c.tensor("input");
+         x = convert(x, wide(x));
+         const Moments m = moments(c, x);
+         return {m.mean, m.squares / count(x), moved(c, "running_mean", m.mean),
+                 moved(c, "running_var", m.squares / (count(x) - 1))};
+       },
+       {.infer = true, .writes = running});
   // sum(grad), sum(grad * (x - mean)) and the gradients of weight and bias on this device.
-  t.op(
-      "batch_norm_backward_reduce",
-      [](Call& c) -> Results {
-        Value x = c.tensor("input");
-        const DType t = wide(x);
-        const Gradients g = gradients(c, convert(x, t), c.tensor("grad_out", t), c.tensor("mean", t));
-        const DType kept = c.has("weight") ? c.dtype_of("weight") : t;
-        Values out(4);
-        if (c.flag("input_g")) out[0] = g.sum, out[1] = g.dot;
-        if (c.flag("weight_g")) out[2] = convert(g.dot * c.tensor("invstd", t), kept);
-        if (c.flag("bias_g")) out[3] = convert(g.sum, kept);
-        return out;
-      },
-      {.infer = true});
-  t.op(
-      "batch_norm_backward_elemt",
-      [](Call& c) -> Results {
-        Value x = c.tensor("input");
-        const DType kept = x.dtype(), t = wide(x);
-        x = convert(x, t);
-        Value grad = c.tensor("grad_out", t), invstd = c.tensor("invstd", t), n = c.tensor("count", t);
-        Value scale = c.has("weight") ? invstd * c.tensor("weight", t) : invstd;
-        const Gradients g{x - spread(c.tensor("mean", t), x), {}, {}};
-        Dims all(n.rank());
-        std::iota(all.begin(), all.end(), 0);
-        return convert(through_statistics(g, grad, invstd, scale, c.tensor("sum_dy", t), c.tensor("sum_dy_xmu", t),
-                                          reduce_sum(n, all)),
-                       kept);
-      },
-      {.infer = true});
+  t.op("batch_norm_backward_reduce",
+       [](Call& c) -> Results {
+         Value x = c.tensor("input");
+         const DType t = wide(x);
+         const Gradients g = gradients(c, convert(x, t), c.tensor("grad_out", t), c.tensor("mean", t));
+         const DType kept = c.has("weight") ? c.dtype_of("weight") : t;
+         Values out(4);
+         if (c.flag("input_g")) out[0] = g.sum, out[1] = g.dot;
+         if (c.flag("weight_g")) out[2] = convert(g.dot * c.tensor("invstd", t), kept);
+         if (c.flag("bias_g")) out[3] = convert(g.sum, kept);
+         return out;
+       },
+       {.infer = true});
+  t.op("batch_norm_backward_elemt",
+       [](Call& c) -> Results {
+         Value x = c.tensor("input");
+         const DType kept = x.dtype(), t = wide(x);
+         x = convert(x, t);
+         Value grad = c.tensor("grad_out", t), invstd = c.tensor("invstd", t), n = c.tensor("count", t);
+         Value scale = c.has("weight") ? invstd * c.tensor("weight", t) : invstd;
+         const Gradients g{x - spread(c.tensor("mean", t), x), {}, {}};
+         Dims all(n.rank());
+         std::iota(all.begin(), all.end(), 0);
+         return convert(through_statistics(g, grad, invstd, scale, c.tensor("sum_dy", t),
+                                           c.tensor("sum_dy_xmu", t), reduce_sum(n, all)),
+                        kept);
+       },
+       {.infer = true});
 }
 
 }  // namespace tpu::ops

@@ -32,8 +32,11 @@ Results in_bools(Call& c) {
 
 // alpha * y; the common alpha = 1 is known when the program is built.
 bool is_one(double alpha) { return alpha == 1; }
+bool is_unit(const Call& c, std::string_view name) {
+  return c.is_fixed(name) && !is_complex(c.dtype_of(name)) && c.number(name) == 1;
+}
 Value scaled(const Call& c, Value y) {
-  if (c.is_fixed("alpha") && !is_complex(c.dtype_of("alpha"))) return y;
+  if (is_unit(c, "alpha")) return y;
   Value alpha = c.scalar("alpha", y.dtype());
   return y.dtype() == DType::Bool ? alpha & y : alpha * y;
 }
@@ -164,7 +167,7 @@ template <Value (*f)(Value, Value)>
 Results add_scaled_pair(Call& c) {
   const DType t = compute_type(c.promoted({"self", "tensor1", "tensor2"}));
   Value first = c.tensor("tensor1", t);
-  if (!c.is_fixed("value") || is_complex(c.dtype_of("value"))) first = times(c.scalar("value", t), first);
+  if (!is_unit(c, "value")) first = times(c.scalar("value", t), first);
   return plus(c.tensor("self", t), f(first, c.tensor("tensor2", t)));
 }
 

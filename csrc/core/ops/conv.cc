@@ -1,8 +1,8 @@
 // Convolutions of 1, 2 and 3 spatial dimensions, transposed or not, and their backwards.
 //
 // Everything is one of three maps, each linear in both operands: `forward` (x, w -> y), `input_gradient`
-// (y, w -> x) and `weight_gradient` (x, y -> w). A transposed convolution is input_gradient, and its backward the
-// other two.
+// (y, w -> x) and `weight_gradient` (x, y -> w). A transposed convolution is input_gradient, and its backward
+// the other two.
 #include <algorithm>
 #include <numeric>
 
@@ -119,8 +119,9 @@ Results convolution(Call& c) {
   x = convert(x, t);
   Value w = c.tensor("weight", t);
   const Geometry g = geometry(c, w.rank() - 2);
-  Value y = c.flag("transposed") ? input_gradient(c, x, w, g, transposed_size(x, w, g, c.ints("output_padding")))
-                                 : forward(c, x, w, g, output_size(x, w, g));
+  Value y = c.flag("transposed")
+                ? input_gradient(c, x, w, g, transposed_size(x, w, g, c.ints("output_padding")))
+                : forward(c, x, w, g, output_size(x, w, g));
   if (c.has("bias")) {
     Dims dims(y.rank(), 1);
     dims[1] = y.size(1);
@@ -139,7 +140,8 @@ Results convolution_backward(Call& c) {
   const std::vector<bool> wanted = c.flags("output_mask");
   Values out(3);
   if (wanted[0])
-    out[0] = transposed ? forward(c, grad, w, g, spatial_of(x)) : input_gradient(c, grad, w, g, spatial_of(x));
+    out[0] =
+        transposed ? forward(c, grad, w, g, spatial_of(x)) : input_gradient(c, grad, w, g, spatial_of(x));
   if (wanted[1])
     out[1] = transposed ? weight_gradient(c, grad, x, g, spatial_of(w))
                         : weight_gradient(c, x, grad, g, spatial_of(w));
@@ -160,18 +162,17 @@ void conv(Table& t) {
   t.op("convolution_overrideable", convolution, {.infer = true});
   t.op("convolution_backward_overrideable", convolution_backward, {.infer = true});
   // Time first: self [T, N, C], weight [k, C, O]; stride 1.
-  t.op(
-      "conv_tbc",
-      [](Call& c) -> Results {
-        Value x = c.tensor("self");
-        const DType kept = x.dtype(), t = conv_type(c, kept);
-        Value w = transpose(c.tensor("weight", t), {2, 1, 0});
-        x = transpose(convert(x, t), {1, 2, 0});
-        const Geometry g{{1}, {c.integer("pad")}, {1}, 1};
-        Value y = transpose(forward(c, x, w, g, output_size(x, w, g)), {2, 0, 1});
-        return convert(y + c.tensor("bias", t), kept);
-      },
-      {.infer = true});
+  t.op("conv_tbc",
+       [](Call& c) -> Results {
+         Value x = c.tensor("self");
+         const DType kept = x.dtype(), t = conv_type(c, kept);
+         Value w = transpose(c.tensor("weight", t), {2, 1, 0});
+         x = transpose(convert(x, t), {1, 2, 0});
+         const Geometry g{{1}, {c.integer("pad")}, {1}, 1};
+         Value y = transpose(forward(c, x, w, g, output_size(x, w, g)), {2, 0, 1});
+         return convert(y + c.tensor("bias", t), kept);
+       },
+       {.infer = true});
 }
 
 }  // namespace tpu::ops

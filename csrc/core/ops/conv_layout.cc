@@ -9,7 +9,8 @@ using namespace hlo;
 
 namespace {
 
-// Dimensions of a channels-first operand after `order`: its positions of batch, feature and spatial dimensions.
+// Dimensions of a channels-first operand after `order`: its positions of batch, feature and spatial
+// dimensions.
 Dims iota_from(int64_t first, size_t count) {
   Dims out(count);
   std::iota(out.begin(), out.end(), first);
@@ -46,8 +47,8 @@ bool all(const Dims& dims, int64_t value) {
 }
 
 bool is_plain(const SpatialWindow& w) {
-  const bool unpadded = std::all_of(w.padding.begin(), w.padding.end(),
-                                    [](auto p) { return p.first == 0 && p.second == 0; });
+  const bool unpadded =
+      std::all_of(w.padding.begin(), w.padding.end(), [](auto p) { return p.first == 0 && p.second == 0; });
   return unpadded && all(w.stride, 1) && all(w.input_dilation, 1) && all(w.kernel_dilation, 1);
 }
 
@@ -56,15 +57,17 @@ Dims flat(Value x) { return {x.size(0), x.size(1), hlo::product(std::span(x.dims
 // From here on an image has so many positions that its product needs no other images to be fast.
 constexpr int64_t kLargeImage = 512;
 
-// A kernel of one element is a matrix [O, C]. Small images are multiplied together, as one matrix [N positions, C].
+// A kernel of one element is a matrix [O, C]. Small images are multiplied together, as one matrix [N
+// positions, C].
 Value pointwise(Value x, Value w) {
   Dims dims = x.dims();
   const int64_t batch = x.size(0), channels = x.size(1), outs = w.size(0), positions = flat(x)[2];
   dims[1] = outs;
   Value matrix = reshape(w, {outs, channels}), images = reshape(x, {batch, channels, positions});
   if (positions >= kLargeImage)
-    return reshape(dot_general(broadcast_in_dim(matrix, {batch, outs, channels}, {1, 2}), images, {0}, {0}, {2}, {1}),
-                   dims);
+    return reshape(
+        dot_general(broadcast_in_dim(matrix, {batch, outs, channels}, {1, 2}), images, {0}, {0}, {2}, {1}),
+        dims);
   Value rows = reshape(swap_dims(images, 1, 2), {batch * positions, channels});
   Value y = reshape(dot_general(rows, matrix, {}, {}, {1}, {1}), {batch, positions, outs});
   return reshape(swap_dims(y, 1, 2), dims);
@@ -116,9 +119,12 @@ Value convolve(Call& c, Value x, Value w, const SpatialWindow& window, int64_t g
   }
   const int64_t last = static_cast<int64_t>(n), taps = hlo::product(std::span(w.dims()).subspan(2));
   if (taps == 1 && groups == 1 && is_plain(window)) return pointwise(x, w);
-  if (groups > 1 && groups == x.size(1) && groups == w.size(0) && taps <= kShifts) return depthwise(x, w, window);
-  const ConvDims d{0, last + 1, last, last + 1, 0, last + 1, iota_from(1, n), iota_from(0, n), iota_from(1, n)};
-  Value y = convolution(transpose(x, channels_last(n)), transpose(w, kernel_last(n)), d, conv_window(window), groups);
+  if (groups > 1 && groups == x.size(1) && groups == w.size(0) && taps <= kShifts)
+    return depthwise(x, w, window);
+  const ConvDims d{
+      0, last + 1, last, last + 1, 0, last + 1, iota_from(1, n), iota_from(0, n), iota_from(1, n)};
+  Value y = convolution(transpose(x, channels_last(n)), transpose(w, kernel_last(n)), d, conv_window(window),
+                        groups);
   return transpose(y, channels_first(n));
 }
 
@@ -147,7 +153,8 @@ Value correlate(Call& c, Value x, Value y, const SpatialWindow& window, int64_t 
   merged.push_back(groups * batch);
   Dims kernel = iota_from(2, n);
   kernel.push_back(0), kernel.push_back(1);
-  const ConvDims d{0, last + 1, last, last + 1, 0, last + 1, iota_from(1, n), iota_from(0, n), iota_from(1, n)};
+  const ConvDims d{
+      0, last + 1, last, last + 1, 0, last + 1, iota_from(1, n), iota_from(0, n), iota_from(1, n)};
   Value out = convolution(reshape(transpose(reshape(x, split), order), merged), transpose(y, kernel), d,
                           conv_window(window), groups);
   Dims back{last + 1, 0};  // [C', k..., O] -> [O, C', k...]

@@ -17,7 +17,8 @@ DType conv_type(Call& c, DType dtype);
 /// x [N, C, ...], w [O, C/groups, ...] -> [N, O, ...].
 Value convolve(Call& c, Value x, Value w, const SpatialWindow& window, int64_t groups);
 
-/// Sums over the batch: x [N, C, ...], y [N, O, ...] -> [O, C/groups, ...], where y is the window that moves over x.
+/// Sums over the batch: x [N, C, ...], y [N, O, ...] -> [O, C/groups, ...], where y is the window that moves
+/// over x.
 Value correlate(Call& c, Value x, Value y, const SpatialWindow& window, int64_t groups);
 
 }  // namespace tpu::ops

@@ -29,23 +29,15 @@ std::pair<std::string, std::string> split(const std::string& op) {
   return {base, dot < op.size() ? op.substr(dot + 1) : ""};
 }
 
-// The argument of one tensor that the overload's kind gives: of a list, one for all, or a 0-d tensor.
+// For each tensor the argument that the overload's kind gives: one of a list, or one for all.
 Values each(Call& c, const std::string& kind, const char* list, const char* one, const char* numbers) {
-  Values out;
-  const int n = c.outs();
   if (kind == "List") return c.tensors(list);
-  if (kind == "ScalarList" || (kind == "Tensor" && std::string_view(one) == "scalars")) {
-    // A number takes the type of the result, which PyTorch has promoted already; halves compute in f32.
-    if (kind == "ScalarList") {
-      for (int i = 0; i < n; i++) out.push_back(c.scalars(numbers, c.compute_dtype(i))[i]);
-      return out;
-    }
-    Value all = c.tensor("scalars");
-    for (int i = 0; i < n; i++) out.push_back(reshape(slice(all, {i}, {i + 1}), {}));
-    return out;
-  }
-  for (int i = 0; i < n; i++)
-    out.push_back(kind == "Tensor" ? c.tensor(one) : c.scalar(one, c.compute_dtype(i)));
+  // A number takes the type of the result, which PyTorch has promoted already; halves compute in f32.
+  Values out;
+  for (int i = 0; i < c.outs(); i++)
+    out.push_back(kind == "ScalarList" ? c.scalars(numbers, c.compute_dtype(i))[i]
+                  : kind == "Tensor"   ? c.tensor(one)
+                                       : c.scalar(one, c.compute_dtype(i)));
   return out;
 }
 
@@ -86,7 +78,7 @@ Results binary_of(Call& c) {
 Results ternary(Call& c) {
   const auto [base, kind] = split(c.op());
   const Values xs = c.tensors("self"), t1 = c.tensors("tensor1"), t2 = c.tensors("tensor2");
-  const Values values = each(c, kind, "", kind == "Tensor" ? "scalars" : "value", "scalars");
+  const Values values = each(c, kind, "", "value", "scalars");
   Values out;
   for (size_t i = 0; i < xs.size(); i++)
     out.push_back(
@@ -138,7 +130,7 @@ Results norm_of(Call& c) {
     x = convert(x, c.compute_dtype(i));
     Dims all;
     for (int d = 0; d < x.rank(); d++) all.push_back(d);
-    if (std::isinf(p)) {
+    if (root && std::isinf(p)) {
       Value size = abs(x);
       out.push_back(p > 0 ? reduce(size, like(size, 0), all, maximum) : reduce_min(size, all));
       continue;
@@ -200,8 +192,7 @@ void foreach (Table& t) {
       t.op(std::string("_foreach_") + op + kind, binary_of);
   t.op("_foreach_add.Tensor _foreach_mul.Tensor _foreach_div.Tensor", binary_of);
   for (const char* op : {"addcmul", "addcdiv"})
-    for (const char* kind : {".Scalar", ".ScalarList", ".Tensor"})
-      t.op(std::string("_foreach_") + op + kind, ternary);
+    for (const char* kind : {".Scalar", ".ScalarList"}) t.op(std::string("_foreach_") + op + kind, ternary);
   t.op("_foreach_lerp.List _foreach_lerp.Scalar _foreach_lerp.ScalarList", lerp);
   t.op("_foreach_pow.List _foreach_pow.Scalar _foreach_pow.ScalarList _foreach_pow.ScalarAndTensor", pow_of);
   t.op("_foreach_norm.Scalar _foreach_powsum.Scalar", norm_of, {.fixed = {"ord"}});

@@ -31,12 +31,14 @@ struct Sampler {
   Coordinate clipped(Coordinate c, int64_t size) const {
     const double last = static_cast<double>(size - 1);
     Value inside = (c.at > 0.0) & (c.at < last);
-    return {minimum(maximum(c.at, like(c.at, 0)), like(c.at, last)), select(inside, c.slope, full_like(c.slope, 0))};
+    return {minimum(maximum(c.at, like(c.at, 0)), like(c.at, last)),
+            select(inside, c.slope, full_like(c.slope, 0))};
   }
 
   // Back and forth between the centres (align) or the borders of the first and the last element.
   Coordinate reflected(Coordinate c, int64_t size) const {
-    const double low = align ? 0 : -0.5, span = align ? static_cast<double>(size - 1) : static_cast<double>(size);
+    const double low = align ? 0 : -0.5,
+                 span = align ? static_cast<double>(size - 1) : static_cast<double>(size);
     if (span == 0) return {full_like(c.at, 0), full_like(c.slope, 0)};
     Value d = c.at - low, far = abs(d);
     Value turns = floor(far / span), extra = far - turns * span;
@@ -64,8 +66,8 @@ struct Sampler {
     const double last = static_cast<double>(size - 1);
     const auto neighbour = [&](Value at, Value weight, Value slope) {
       Value inside = (at >= 0.0) & (at <= last);
-      Value index = convert(minimum(maximum(select(inside, at, full_like(at, 0)), like(at, 0)), like(at, last)),
-                            DType::S32);
+      Value index = convert(
+          minimum(maximum(select(inside, at, full_like(at, 0)), like(at, 0)), like(at, last)), DType::S32);
       return Neighbour{index, inside, weight, slope * c.slope};
     };
     if (mode == kNearest) return {neighbour(base, one, zero)};
@@ -126,8 +128,10 @@ Points points(Call& c) {
         continue;
       }
       for (const Corner& corner : p.corners) {
-        Corner next{corner.index * static_cast<double>(x.size(2 + d)) + k.index, corner.inside & k.inside,
-                    corner.weight * k.weight, {}};
+        Corner next{corner.index * static_cast<double>(x.size(2 + d)) + k.index,
+                    corner.inside & k.inside,
+                    corner.weight * k.weight,
+                    {}};
         for (Value slope : corner.slopes) next.slopes.push_back(slope * k.weight);
         next.slopes.push_back(corner.weight * k.slope);
         grown.push_back(next);

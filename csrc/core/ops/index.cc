@@ -57,8 +57,7 @@ Results index_put(Call& c) {
   Dims dims = values.dims();
   while (static_cast<int>(dims.size()) > static_cast<int>(at.shape(self.dims()).size()))
     dims.erase(dims.begin());
-  return write(self, at, reshape(values, dims),
-               accumulate ? combination("sum", own) : nullptr);
+  return write(self, at, reshape(values, dims), accumulate ? combination("sum", own) : nullptr);
 }
 
 // Whole slices along `dim` by a 1-d (or 0-d) index.

@@ -83,7 +83,8 @@ Value margins(Call& c, const Classes& k) {
 
 Results multi_margin(Call& c) {
   const Classes k = classes(c, false);
-  if (k.scores.elements() == 0) return reduce_loss(c, full(c.b, 0, Type{k.scores.dtype(), {k.scores.size(0)}}));
+  if (k.scores.elements() == 0)
+    return reduce_loss(c, full(c.b, 0, Type{k.scores.dtype(), {k.scores.size(0)}}));
   Value m = margins(c, k);
   if (c.number("p") == 2) m = m * m;
   Value cost = reduce_sum(m * k.weight(c), {1}) / static_cast<double>(k.count());
@@ -102,17 +103,18 @@ Results multi_margin_backward(Call& c) {
   Value grad = c.tensor("grad_output", t);
   if (grad.rank() > 0) grad = reshape(grad, {k.scores.size(0), 1});
   Value others = -unsqueeze(reduce_sum(slope, {1}), 1);
-  Value out = select(k.hit(), broadcast_to(others, slope.dims()), slope) * mean_share(c, grad, k.scores.size(0));
+  Value out =
+      select(k.hit(), broadcast_to(others, slope.dims()), slope) * mean_share(c, grad, k.scores.size(0));
   return convert(reshape(out, self.dims()), self.dtype());
 }
 
 // Each sample's targets are the class numbers before the first negative one.
 struct Labels {
-  Value scores;   // [N, C]
-  Value target;   // [N, C], in range
-  Value counts;   // [N, C], bool: before the first negative one
-  Value label;    // [N, C], bool: the class is one of the targets
-  Value margin;   // [N, target, C]: max(0, 1 - x[target] + x[class]) for classes that are none
+  Value scores;  // [N, C]
+  Value target;  // [N, C], in range
+  Value counts;  // [N, C], bool: before the first negative one
+  Value label;   // [N, C], bool: the class is one of the targets
+  Value margin;  // [N, target, C]: max(0, 1 - x[target] + x[class]) for classes that are none
 };
 
 Labels labels(Call& c) {

@@ -13,10 +13,10 @@ namespace {
 
 // Labels with a blank before, between and after them: L = 2S + 1 states, S the longest target.
 struct Alignment {
-  Value label;            // [N, L] class numbers
-  Value skip;             // [N, L], bool: state s may follow s - 2 directly (a label unlike the one before)
-  Value score;            // [T, N, L] log probability of each state's label
-  Dims inputs, targets;   // lengths, N each
+  Value label;           // [N, L] class numbers
+  Value skip;            // [N, L], bool: state s may follow s - 2 directly (a label unlike the one before)
+  Value score;           // [T, N, L] log probability of each state's label
+  Dims inputs, targets;  // lengths, N each
   int64_t steps() const { return score.size(0); }
   int64_t states() const { return score.size(2); }
 };
@@ -35,9 +35,7 @@ Value log_sum(const Values& xs) {
 }
 
 // x moved by `by` states (to later ones if positive), -inf where nothing comes from.
-Value moved(Value x, int64_t by) {
-  return pad(x, lowest(x.builder(), x.dtype()), {0, by}, {0, -by});
-}
+Value moved(Value x, int64_t by) { return pad(x, lowest(x.builder(), x.dtype()), {0, by}, {0, -by}); }
 
 // The three ways into (by = 1) or out of (by = -1) each state.
 Value step(Value x, Value skip, int64_t by) {
@@ -77,20 +75,18 @@ Alignment align(Call& c, Value log_probs) {
   return a;
 }
 
-// Fills [T, N, L] step by step, forwards or backwards; `first` replaces what `body` gives. State of the loop: time,
-// the states before, all states, scores, skip mask, and what else body needs.
-Value over_time(const Alignment& a, bool forwards, Value skip, const Values& more,
-                const std::function<Value(Value time, Value before, Value score, Value skip, const Values& more)>& body) {
+// Fills [T, N, L] step by step, forwards or backwards; `first` replaces what `body` gives. State of the loop:
+// time, the states before, all states, scores, skip mask, and what else body needs.
+Value over_time(
+    const Alignment& a, bool forwards, Value skip, const Values& more,
+    const std::function<Value(Value time, Value before, Value score, Value skip, const Values& more)>& body) {
   Builder& b = a.score.builder();
   const int64_t steps = a.steps(), n = a.score.size(1), states = a.states();
   Value before = minus_infinity(a.score, {n, states});
   Values init{b.constant(forwards ? int64_t{0} : steps - 1, DType::S64), before, a.score, a.score, skip};
   init.insert(init.end(), more.begin(), more.end());
   return while_loop(
-      init,
-      [&](const Values& v) {
-        return forwards ? v[0] < static_cast<double>(steps) : v[0] >= 0.0;
-      },
+      init, [&](const Values& v) { return forwards ? v[0] < static_cast<double>(steps) : v[0] >= 0.0; },
       [&](const Values& v) -> Values {
         Value zero = like(v[0], 0);
         Value score = reshape(dynamic_slice(v[3], {v[0], zero, zero}, {1, n, states}), {n, states});
@@ -170,8 +166,8 @@ Results loss_backward(Call& c) {
   Value hit = equal(unsqueeze(a.label, 2), iota(c.b, DType::S64, {1, 1, classes}, 2));
   share = swap_dims(product(c, swap_dims(share, 0, 1), convert(hit, t), {0}, {0}, {2}, {1}), 0, 1);
   Value out = (exp(x) - share) * reshape(grad, {1, n, 1});
-  Value counts = iota(c.b, DType::S64, {x.size(0), n, 1}, 0) <
-                 reshape(c.b.constants(a.inputs, DType::S64), {1, n, 1});
+  Value counts =
+      iota(c.b, DType::S64, {x.size(0), n, 1}, 0) < reshape(c.b.constants(a.inputs, DType::S64), {1, n, 1});
   if (c.flag("zero_infinity")) counts = counts & not_equal(reshape(cost, {1, n, 1}), highest(c.b, t));
   out = select(counts, out, full_like(out, 0));
   return convert(reshape(out, self.dims()), self.dtype());

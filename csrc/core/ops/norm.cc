@@ -73,8 +73,8 @@ Results layer_norm_backward(Call& c) {
   if (wanted[0])
     out[0] = input_gradient(c, c.has("weight") ? grad * c.tensor("weight", t) : grad, normal, rstd,
                             range(axis, x.rank()));
-  if (wanted[1]) out[1] = reduce_sum(grad * normal, range(0, axis));
-  if (wanted[2]) out[2] = reduce_sum(grad, range(0, axis));
+  if (wanted[1]) out[1] = fast_sum(c, grad * normal, range(0, axis));
+  if (wanted[2]) out[2] = fast_sum(c, grad, range(0, axis));
   return out;
 }
 
@@ -98,7 +98,8 @@ Results group_norm(Call& c) {
 Results group_norm_backward(Call& c) {
   Value x = c.tensor("input");
   const DType t = wide(x);
-  const Dims dims = x.dims(), split = grouped(c), each{split[0], split[1], 1, 1}, channels{1, split[1], split[2], 1};
+  const Dims dims = x.dims(), split = grouped(c), each{split[0], split[1], 1, 1},
+             channels{1, split[1], split[2], 1};
   Value rstd = reshape(c.tensor("rstd", t), each), grad = reshape(c.tensor("grad_out", t), split);
   Value normal = (reshape(convert(x, t), split) - reshape(c.tensor("mean", t), each)) * rstd;
   const std::vector<bool> wanted = c.flags("output_mask");
@@ -144,7 +145,7 @@ Results rms_norm_backward(Call& c) {
     Value scaled = c.has("weight") ? grad * c.tensor("weight", t) : grad;
     out[0] = rstd * (scaled - normal * mean_over(c, scaled * normal, range(axis, x.rank())));
   }
-  if (wanted[1]) out[1] = reduce_sum(grad * normal, range(0, axis));
+  if (wanted[1]) out[1] = fast_sum(c, grad * normal, range(0, axis));
   return out;
 }
 
@@ -168,21 +169,20 @@ void norm(Table& t) {
   t.op("_fused_rms_norm", rms_norm);
   t.op("_fused_rms_norm_backward", rms_norm_backward);
   // Each slice along dim with a p-norm over maxnorm is scaled down to it.
-  t.op(
-      "renorm",
-      [](Call& c) -> Results {
-        Value x = c.tensor("self", c.compute_dtype());
-        const int dim = Call::wrap(c.integer("dim"), x.rank());
-        Dims others, kept(x.rank(), 1);
-        for (int i = 0; i < x.rank(); i++)
-          if (i != dim) others.push_back(i);
-        kept[dim] = x.size(dim);
-        Value length = reshape(vector_norm(x, c.number("p"), others), kept);
-        Value most = c.scalar("maxnorm", length.dtype());
-        Value factor = select(length > most, most / (length + 1e-7), full_like(length, 1));
-        return x * convert(factor, x.dtype());
-      },
-      {.fixed = {"p"}});
+  t.op("renorm",
+       [](Call& c) -> Results {
+         Value x = c.tensor("self", c.compute_dtype());
+         const int dim = Call::wrap(c.integer("dim"), x.rank());
+         Dims others, kept(x.rank(), 1);
+         for (int i = 0; i < x.rank(); i++)
+           if (i != dim) others.push_back(i);
+         kept[dim] = x.size(dim);
+         Value length = reshape(vector_norm(x, c.number("p"), others), kept);
+         Value most = c.scalar("maxnorm", length.dtype());
+         Value factor = select(length > most, most / (length + 1e-7), full_like(length, 1));
+         return x * convert(factor, x.dtype());
+       },
+       {.fixed = {"p"}});
 }
 
 }  // namespace tpu::ops

@@ -55,8 +55,8 @@ Results average_backward(Call& c, int n) {
   return grad;
 }
 
-// The largest element of each region: `regions[d]` lists, for each result, equally many positions along dimension
-// d (repeating one changes nothing). Equals: the first; NaNs: the last.
+// The largest element of each region: `regions[d]` lists, for each result, equally many positions along
+// dimension d (repeating one changes nothing). Equals: the first; NaNs: the last.
 Values regional_max(Call& c, Value x, const std::vector<std::vector<std::vector<int64_t>>>& regions) {
   const int n = static_cast<int>(regions.size());
   Dims plane{1};
@@ -101,6 +101,45 @@ Results maximum(Call& c, int n) {
   return max_of(c, n, regions);
 }
 
+// Where the windows of a dimension start, [planes, out]: about evenly spaced, shifted by each plane's random
+// sample (in [0, 1)), the last at the end.
+Value random_starts(Value sample, int64_t in, int64_t out, int64_t size) {
+  Builder& b = sample.builder();
+  const Dims dims{sample.size(0), out};
+  Value last = full(b, static_cast<double>(in - size), Type{DType::S32, dims});
+  if (out == 1) return last;
+  Value at = iota(b, sample.dtype(), dims, 1), u = unsqueeze(sample, 1);
+  Value step = b.constant(static_cast<double>(in - size), u.dtype()) / static_cast<double>(out - 1);
+  Value start = convert((at + u) * step, DType::S32) - convert(u * step, DType::S32);
+  return select(equal(at, like(at, static_cast<double>(out - 1))), last, start);
+}
+
+Results fractional_max(Call& c, int n) {
+  if (c.out(0).elements() == 0) return {full(c.b, 0, c.out(0)), full(c.b, 0, c.out(1))};
+  Value x = planes(c.tensor("self"), n);
+  const int64_t count = x.size(0);
+  Value samples = reshape(c.tensor("random_samples", compute_type(c.dtype_of("random_samples"))), {count, n});
+  const Dims size = c.ints("kernel_size");
+  Dims inside, all{count};
+  for (int d = 0; d < n; d++) {
+    all.push_back(c.out(0).dims[c.out(0).rank() - n + d]), all.push_back(size[size.size() == 1 ? 0 : d]);
+    inside.push_back(2 + 2 * d);
+  }
+  Value index = full(c.b, 0, Type{DType::S32, all});
+  for (int d = 0; d < n; d++) {
+    const int sample = n == 2 ? 1 - d : d;  // two dimensions: the samples are for width, then height
+    Value start = random_starts(reshape(slice_dim(samples, 1, sample, sample + 1), {count}), x.size(d + 1),
+                                all[1 + 2 * d], all[2 + 2 * d]);
+    Value at = broadcast_in_dim(start, all, {0, 1 + 2 * d}) + iota(c.b, DType::S32, all, 2 + 2 * d);
+    index = index * static_cast<double>(x.size(d + 1)) + at;
+  }
+  Value flat = reshape(x, {count, x.elements() / count});
+  Value taken = reshape(take_along_dim(flat, reshape(index, {count, index.elements() / count}), 1), all);
+  Values out =
+      hlo::reduce({taken, index}, {lowest(c.b, x.dtype()), highest(c.b, DType::S32)}, inside, larger);
+  return {reshape(out[0], c.out(0).dims), reshape(convert(out[1], DType::S64), c.out(1).dims)};
+}
+
 Results max_backward(Call& c, int n) {
   Value self = c.tensor("self");
   const DType t = compute_type(self.dtype());
@@ -119,9 +158,12 @@ void adaptive_pool(Table& t) {
   t.op("_adaptive_avg_pool3d", [](Call& c) { return average(c, 3); });
   t.op("_adaptive_avg_pool2d_backward", [](Call& c) { return average_backward(c, 2); });
   t.op("_adaptive_avg_pool3d_backward", [](Call& c) { return average_backward(c, 3); });
+  t.op("fractional_max_pool2d", [](Call& c) { return fractional_max(c, 2); });
+  t.op("fractional_max_pool3d", [](Call& c) { return fractional_max(c, 3); });
   t.op("adaptive_max_pool2d", [](Call& c) { return maximum(c, 2); });
   t.op("adaptive_max_pool3d", [](Call& c) { return maximum(c, 3); });
-  t.op("adaptive_max_pool2d_backward fractional_max_pool2d_backward", [](Call& c) { return max_backward(c, 2); });
+  t.op("adaptive_max_pool2d_backward fractional_max_pool2d_backward",
+       [](Call& c) { return max_backward(c, 2); });
   t.op("adaptive_max_pool3d_backward", [](Call& c) { return max_backward(c, 3); });
   t.op("fractional_max_pool3d_backward", [](Call& c) { return max_backward(c, 3); }, {.infer = true});
 }

@@ -54,7 +54,8 @@ Taps sums(const Windows& w, int d) {
   Taps t{w.in[d], {}};
   for (int64_t i = 0; i < w.out[d]; i++) {
     t.rows.emplace_back();
-    for (int64_t k = std::max<int64_t>(w.start(d, i), 0); k < std::min(w.start(d, i) + w.size[d], w.in[d]); k++)
+    for (int64_t k = std::max<int64_t>(w.start(d, i), 0); k < std::min(w.start(d, i) + w.size[d], w.in[d]);
+         k++)
       t.rows.back().push_back({k, 1});
   }
   return t;

@@ -52,7 +52,8 @@ Results forward(Call& c, int n) {
 // Few enough windows over each element: a term for each of them, which fuses into one loop. Else a scatter.
 constexpr int64_t kTerms = 32;
 
-// x along dimension `dim` such that result i is x[i' / stride - back], i' = i + padding; zeros (or `fill`) outside.
+// x along dimension `dim` such that result i is x[i' / stride - back], i' = i + padding; zeros (or `fill`)
+// outside.
 Value covering(Value x, Value fill, int dim, int64_t in, int64_t stride, int64_t padding, int64_t back) {
   const int64_t first = padding / stride, last = (in - 1 + padding) / stride;  // window numbers before `back`
   Dims low(x.rank(), 0), high(x.rank(), 0);

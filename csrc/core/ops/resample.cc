@@ -1,8 +1,10 @@
-// Up- and downsampling by interpolation: separable, one sparse map a dimension; the backward is the transposed map.
+// Up- and downsampling by interpolation: separable, one sparse map a dimension; the backward is the
+// transposed map.
+#include "core/ops/resample.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/resample.h"
 #include "core/ops/taps.h"
 
 namespace tpu::ops {
@@ -125,12 +127,13 @@ Results forward(Call& c) {
   const DType t = exact ? x.dtype() : is_float(x.dtype()) ? compute_type(x.dtype()) : DType::F32;
   x = convert(x, t);
   const auto scales = factors(c, n);
-  // The last dimension first: it is the one that is contiguous.
-  for (int d = n - 1; d >= 0; d--)
+  // The last dimension first: it is the one that is contiguous, and the order matters where integers (bytes)
+  // are rounded after each.
+  for (int d = n - 1; d >= 0; d--) {
     x = apply(c, x, 2 + d, taps(kind, x.size(2 + d), c.out().dims[2 + d], aligned(c, kind), scales[d], t));
-  if (is_float(kept) || exact) return x;
-  // Integers are rounded and stay within their type.
-  return minimum(maximum(floor(x + 0.5), like(x, 0)), like(x, 255));
+    if (!is_float(kept) && !exact) x = minimum(maximum(floor(x + 0.5), like(x, 0)), like(x, 255));
+  }
+  return x;
 }
 
 template <Kind kind, int n>

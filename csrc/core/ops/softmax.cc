@@ -78,29 +78,28 @@ void softmax(Table& t) {
       return g - exp(y) * sum_over(g, dim);
     });
   });
-  t.op(
-      "_masked_softmax",
-      [](Call& c) -> Results {
-        Value x = c.tensor("self");
-        const DType kept = x.dtype();
-        x = convert(x, compute_type(kept));
-        if (x.elements() == 0) return convert(x, kept);
-        const int dim = masked_dim(c, x.rank());
-        x = select(full_mask(c, x.dims()), broadcast_to(lowest(c.b, x.dtype()), x.dims()), x);
-        return convert(softmax_of(x, dim), kept);
-      },
-      {.infer = true});
-  t.op(
-      "_masked_softmax_backward",
-      [](Call& c) -> Results {
-        Value g = c.tensor("grad_output");
-        const DType kept = g.dtype(), t = compute_type(kept);
-        Value y = c.tensor("output", t), gy = convert(g, t) * y;
-        const int dim = masked_dim(c, y.rank());
-        Value x = gy - y * sum_over(gy, dim);
-        return convert(select(broadcast_to(c.tensor("mask", DType::Bool), x.dims()), full_like(x, 0), x), kept);
-      },
-      {.infer = true});
+  t.op("_masked_softmax",
+       [](Call& c) -> Results {
+         Value x = c.tensor("self");
+         const DType kept = x.dtype();
+         x = convert(x, compute_type(kept));
+         if (x.elements() == 0) return convert(x, kept);
+         const int dim = masked_dim(c, x.rank());
+         x = select(full_mask(c, x.dims()), broadcast_to(lowest(c.b, x.dtype()), x.dims()), x);
+         return convert(softmax_of(x, dim), kept);
+       },
+       {.infer = true});
+  t.op("_masked_softmax_backward",
+       [](Call& c) -> Results {
+         Value g = c.tensor("grad_output");
+         const DType kept = g.dtype(), t = compute_type(kept);
+         Value y = c.tensor("output", t), gy = convert(g, t) * y;
+         const int dim = masked_dim(c, y.rank());
+         Value x = gy - y * sum_over(gy, dim);
+         return convert(select(broadcast_to(c.tensor("mask", DType::Bool), x.dims()), full_like(x, 0), x),
+                        kept);
+       },
+       {.infer = true});
 }
 
 }  // namespace tpu::ops

@@ -45,7 +45,8 @@ Value term(Value x, int dim, const Column& k) {
   Value v = take(x, k.index, dim);
   if (!k.plain) v = v * along(reals(b, k.weight, x.dtype()), v, dim);
   if (!k.full)
-    v = select(broadcast_to(along(b.constants(k.present, DType::Bool), v, dim), v.dims()), v, full_like(v, 0));
+    v = select(broadcast_to(along(b.constants(k.present, DType::Bool), v, dim), v.dims()), v,
+               full_like(v, 0));
   return v;
 }
 
@@ -111,7 +112,8 @@ Value apply(Call& c, Value x, int dim, const Taps& taps) {
   Dims dims = x.dims();
   dims[dim] = taps.out();
   if (width == 0 || x.elements() == 0) return full(c.b, 0, Type{x.dtype(), dims});
-  if (width > 1 && is_float(x.dtype()) && c.lowering.platform == Platform::Tpu) return dense(x, dim, taps, width);
+  if (width > 1 && is_float(x.dtype()) && c.lowering.platform == Platform::Tpu)
+    return dense(x, dim, taps, width);
   if (width <= kUnrolled) {
     Value sum;
     for (size_t k = 0; k < width; k++) {

@@ -10,8 +10,8 @@
 namespace tpu::ops {
 
 struct Taps {
-  int64_t in = 0;                                               // size before
-  std::vector<std::vector<std::pair<int64_t, double>>> rows;    // what each result is the weighted sum of
+  int64_t in = 0;                                             // size before
+  std::vector<std::vector<std::pair<int64_t, double>>> rows;  // what each result is the weighted sum of
 
   int64_t out() const { return static_cast<int64_t>(rows.size()); }
   Taps transposed() const;
