@@ -90,11 +90,11 @@ class _Importer:
 
     def call(self, node: fx.Node) -> None:
         if node.target is operator.getitem:
-            self.values[node] = self.values[node.args[0]][node.args[1]]  # type: ignore[index]
+            self.values[node] = self.values[node.args[0]][node.args[1]]
             return
         if not has_entry(node.target):
             raise Unsupported(f"operator {node.target}")
-        schema = node.target._schema  # type: ignore[union-attr]
+        schema = node.target._schema
         arguments = []
         for i, argument in enumerate(schema.arguments):
             value = node.args[i] if i < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
@@ -102,7 +102,7 @@ class _Importer:
         results = node.meta["val"]
         many = isinstance(results, (list, tuple))
         types = [self.type_of(r) for r in (results if many else [results])]
-        made = [_C.Value(v) for v in self.capture.node(entry_name(node.target), arguments, types)]  # type: ignore[arg-type]
+        made = [_C.Value(v) for v in self.capture.node(entry_name(node.target), arguments, types)]
         self.values[node] = made if many else made[0]
 
     def argument(self, value: Any) -> Any:

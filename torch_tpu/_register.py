@@ -35,6 +35,7 @@ def register() -> None:
     _autocast.install()
     when_imported("torch._dynamo.device_interface", "torch_tpu._dynamo_interface")
     when_imported("torch._dynamo.backends.registry", "torch_tpu._dynamo_backend")
+    when_imported("torch._inductor.compile_fx", "torch_tpu._inductor")
 
 
 def when_imported(trigger: str, then: str) -> None:

@@ -3,8 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
-#include <fstream>
-
 #include "core/base/error.h"
 #include "core/runtime/runtime.h"
 #include "torch/device.h"
@@ -14,25 +12,9 @@
 
 namespace tpu::torch_shim {
 
-static std::pair<int64_t, int64_t> host_memory() {
-  std::ifstream file("/proc/meminfo");
-  int64_t total = 0, available = 0;
-  std::string name, unit;
-  for (int64_t kib; file >> name >> kib && std::getline(file, unit);) {
-    if (name == "MemTotal:") total = kib * 1024;
-    if (name == "MemAvailable:") available = kib * 1024;
-  }
-  TORCH_CHECK(total > 0, "cannot read the size of the host's memory from /proc/meminfo");
-  return {available, total};
-}
-
 std::pair<int64_t, int64_t> free_and_total(int device) {
   runtime::Device& d = device_at(device);
-  return guarded([&]() -> std::pair<int64_t, int64_t> {
-    const auto stats = d.client().memory_stats(d.index());
-    if (stats && stats->bytes_limit) return {*stats->bytes_limit - stats->bytes_in_use, *stats->bytes_limit};
-    return host_memory();
-  });
+  return guarded([&] { return d.free_and_total(); });
 }
 
 runtime::MemoryUse memory_use(int device) {

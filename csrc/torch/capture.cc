@@ -11,8 +11,8 @@ int Capture::input() {
   return inputs_++;
 }
 
-std::vector<int> Capture::node(const std::string& name, std::vector<std::string> names, std::vector<ops::Arg> args,
-                               std::vector<hlo::Type> results) {
+std::vector<int> Capture::node(const std::string& name, std::vector<std::string> names,
+                               std::vector<ops::Arg> args, std::vector<hlo::Type> results) {
   graph::Node n;
   n.op = ops::Table::get().find(name);
   if (!n.op) throw Error(Code::Unimplemented, name, "no entry in the operator table");
@@ -26,12 +26,14 @@ std::vector<int> Capture::node(const std::string& name, std::vector<std::string>
   return out;
 }
 
-void Capture::output(int value, c10::ScalarType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides) {
+void Capture::output(int value, c10::ScalarType dtype, std::vector<int64_t> sizes,
+                     std::vector<int64_t> strides) {
   Expected e{dtype, std::move(sizes), std::move(strides), true};
   const hlo::Dims packed = hlo::row_major(e.sizes);
   e.contiguous = e.strides == packed || !view::is_dense(e.sizes, e.strides);
   if (e.contiguous) e.strides = packed;
-  body_->graph.outputs.push_back({value, e.contiguous ? hlo::Dims{} : view::memory_order(e.sizes, e.strides)});
+  body_->graph.outputs.push_back(
+      {value, e.contiguous ? hlo::Dims{} : view::memory_order(e.sizes, e.strides)});
   body_->results.push_back(std::move(e));
 }
 

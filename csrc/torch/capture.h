@@ -16,7 +16,8 @@ class Capture {
  public:
   /// The number of the next tensor input.
   int input();
-  /// Adds an operator of the table; returns the numbers of its results. Error(Unimplemented) when there is no such entry.
+  /// Adds an operator of the table; returns the numbers of its results. Error(Unimplemented) when there is no
+  /// such entry.
   std::vector<int> node(const std::string& name, std::vector<std::string> names, std::vector<ops::Arg> args,
                         std::vector<hlo::Type> results);
   /// What the program returns: a value, and the strides its tensor has.

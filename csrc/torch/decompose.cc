@@ -23,15 +23,19 @@ bool is_candidate(const c10::FunctionSchema& schema) {
   for (const c10::Argument& r : schema.returns()) {
     const auto kind = r.type()->kind();
     if (kind == c10::TypeKind::TensorType) continue;
-    if (kind != c10::TypeKind::ListType || r.type()->expect<c10::ListType>()->getElementType()->kind() != c10::TypeKind::TensorType)
+    if (kind != c10::TypeKind::ListType ||
+        r.type()->expect<c10::ListType>()->getElementType()->kind() != c10::TypeKind::TensorType)
       return false;
   }
   return true;
 }
 
 std::mutex mutex;
-std::map<c10::OperatorName, std::unique_ptr<OpPlan>, bool (*)(const c10::OperatorName&, const c10::OperatorName&)>& plans() {
-  static auto* m = new std::map<c10::OperatorName, std::unique_ptr<OpPlan>, bool (*)(const c10::OperatorName&, const c10::OperatorName&)>(
+std::map<c10::OperatorName, std::unique_ptr<OpPlan>,
+         bool (*)(const c10::OperatorName&, const c10::OperatorName&)>&
+plans() {
+  static auto* m = new std::map<c10::OperatorName, std::unique_ptr<OpPlan>,
+                                bool (*)(const c10::OperatorName&, const c10::OperatorName&)>(
       [](const c10::OperatorName& a, const c10::OperatorName& b) {
         return std::tie(a.name, a.overload_name) < std::tie(b.name, b.overload_name);
       });

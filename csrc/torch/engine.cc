@@ -9,7 +9,9 @@
 #include "core/base/log.h"
 #include "core/cache/lru.h"
 #include "core/runtime/runtime.h"
+#include "torch/checks.h"
 #include "torch/convert.h"
+#include "torch/device.h"
 #include "torch/errors.h"
 #include "torch/frame.h"
 #include "torch/generator.h"
@@ -30,7 +32,8 @@ cache::Lru<Entry>& programs() {
   return *lru;
 }
 
-/// Frames are reused: their buffers stay warm. Calls nest (a Meta kernel may come back here), so there is a stack of them.
+/// Frames are reused: their buffers stay warm. Calls nest (a Meta kernel may come back here), so there is a
+/// stack of them.
 class FrameLease {
  public:
   FrameLease() {
@@ -71,7 +74,8 @@ std::vector<at::Tensor> tensors_of(const c10::IValue& v) {
   return v.toTensorVector();
 }
 
-// Checks the results against the tensors they are written to. Returns true when an out tensor was resized: the call's key is stale.
+// Checks the results against the tensors they are written to. Returns true when an out tensor was resized:
+// the call's key is stale.
 bool fit_targets(const OpPlan& plan, const c10::Stack& stack, const std::vector<Expected>& expected) {
   bool resized = false;
   size_t next = 0;
@@ -84,8 +88,8 @@ bool fit_targets(const OpPlan& plan, const c10::Stack& stack, const std::vector<
       TORCH_CHECK(c10::canCast(e.dtype, t.scalar_type()), "result type ", e.dtype,
                   " can't be cast to the desired output type ", t.scalar_type());
       if (t.sizes() == c10::IntArrayRef(e.sizes)) continue;
-      TORCH_CHECK(plan.arguments[target].is_out, "output with shape ", t.sizes(), " doesn't match the broadcast shape ",
-                  c10::IntArrayRef(e.sizes));
+      TORCH_CHECK(plan.arguments[target].is_out, "output with shape ", t.sizes(),
+                  " doesn't match the broadcast shape ", c10::IntArrayRef(e.sizes));
       at::native::resize_output(t, e.sizes);
       resized = true;
     }
@@ -105,6 +109,7 @@ std::shared_ptr<Entry> miss(const OpPlan& plan, c10::Stack& stack, Frame& frame)
     entry->results = body->results;
     return entry;
   }
+  check_overlaps(plan, stack);
   std::optional<std::vector<Expected>> expected;
   if (plan.functional && !plan.entry->infer) expected = run_meta(plan, stack);
   if (expected && !plan.targets.empty() && fit_targets(plan, stack, *expected)) frame.read(plan, stack);
@@ -133,14 +138,15 @@ std::shared_ptr<Entry> miss(const OpPlan& plan, c10::Stack& stack, Frame& frame)
   size_t next = 0;
   const auto& logical = entry->program->plan.logical;
   if (!expected) {
-    for (const hlo::Type& t : logical) entry->results.push_back({to_torch(t.dtype), t.dims, hlo::row_major(t.dims), true});
+    for (const hlo::Type& t : logical)
+      entry->results.push_back({to_torch(t.dtype), t.dims, hlo::row_major(t.dims), true});
   }
   for (Expected& e : entry->results)
     if (e.dtype != c10::ScalarType::Undefined && graph::is_undefined(logical.at(next++))) e = Expected();
   return entry;
 }
 
-void push_returns(const OpPlan& plan, c10::Stack* stack, std::vector<at::Tensor>& fresh) {
+void push_returns(const OpPlan& plan, c10::Stack* stack, const Entry& entry, std::vector<at::Tensor>& fresh) {
   size_t next = 0;
   const size_t count = plan.arguments.size(), base = stack->size() - count;
   if (plan.returns.size() == 1 && plan.returns[0].argument < 0 && !plan.returns[0].list) {
@@ -156,7 +162,11 @@ void push_returns(const OpPlan& plan, c10::Stack* stack, std::vector<at::Tensor>
       out.emplace_back(std::vector<at::Tensor>(fresh.begin() + static_cast<int64_t>(next), fresh.end()));
       next = fresh.size();
     } else {
-      out.emplace_back(std::move(fresh.at(next++)));
+      if (const auto number = entry.results.at(next).number)
+        out.emplace_back(*number);
+      else
+        out.emplace_back(std::move(fresh.at(next)));
+      next++;
     }
   }
   stack->resize(base);
@@ -180,12 +190,10 @@ void run(const OpPlan& plan, c10::Stack* stack) {
       entry = programs().insert(frame.key, entry);
     }
     runtime::Runtime& rt = runtime::Runtime::get();
-    const int index = frame.device < 0 ? 0 : frame.device;
+    const int index = frame.device < 0 ? resolve_device(-1) : frame.device;
     runtime::Device& device = rt.device(index);
     runtime::Generator* generator =
-        entry->program->uses_random()
-            ? &generator_of(frame.generator, index)
-            : nullptr;
+        entry->program->uses_random() ? &generator_of(frame.generator, index) : nullptr;
     thread_local std::vector<runtime::ArrayPtr> arrays;
     entry->program->launch(device, frame.cells, frame.scalars, generator, arrays);
 
@@ -201,7 +209,7 @@ void run(const OpPlan& plan, c10::Stack* stack) {
         fresh.push_back(new_tensor(index, e.dtype, e.sizes, e.strides, std::move(arrays[next++])));
     }
     arrays.clear();
-    push_returns(plan, stack, fresh);
+    push_returns(plan, stack, *entry, fresh);
   });
 }
 
@@ -231,6 +239,7 @@ int64_t program_count() { return static_cast<int64_t>(programs().size()); }
 int64_t clear_programs() {
   const int64_t n = program_count();
   programs().clear();
+  if (runtime::Runtime::started()) runtime::Runtime::get().forget_programs();
   return n;
 }
 

@@ -1,4 +1,5 @@
-// The eager engine: one boxed kernel for every operator of the table. Key, memory cache, launch; on a miss Meta, graph, compile.
+// The eager engine: one boxed kernel for every operator of the table. Key, memory cache, launch; on a miss
+// Meta, graph, compile.
 #pragma once
 
 #include <ATen/core/boxing/OperatorKernel.h>
@@ -24,13 +25,14 @@ class Kernel final : public c10::OperatorKernel {
   std::shared_ptr<const OpPlan> plan_;
 };
 
-/// Registers every entry of the table, with the in-place and out= siblings that its schema has. Entries the running torch lacks
-/// are left out.
+/// Registers every entry of the table, with the in-place and out= siblings that its schema has. Entries the
+/// running torch lacks are left out.
 void register_table();
 /// The plan of a registered overload ("aten::add.Tensor"), or nullptr.
 const OpPlan* find_plan(const std::string& name);
-/// Runs a table entry that is no ATen operator ("tpu::..."). `signature` lists its arguments in order, the written ones marked
-/// with "!": {"self!", "src"}. Returns `results` new tensors; none when an argument is written.
+/// Runs a table entry that is no ATen operator ("tpu::..."). `signature` lists its arguments in order, the
+/// written ones marked with "!": {"self!", "src"}. Returns `results` new tensors; none when an argument is
+/// written.
 std::vector<at::Tensor> run_internal(const std::string& entry, const std::vector<std::string>& signature,
                                      std::vector<c10::IValue> arguments, int results = 0);
 /// What has to happen before a call of this overload ("aten::arange.start_out"), or nullptr.

@@ -19,15 +19,12 @@ void Event::Arrival::one_done() {
 
 void Event::record() {
   auto moment = std::make_shared<Moment>();
-  // Only the readiness of the arrays is kept, not the arrays: an event must not hold memory.
-  if (runtime::Runtime::started())
-    for (const runtime::ArrayPtr& a : device_at(device_).in_flight())
-      moment->work.push_back(a->buffer().ready());
+  if (runtime::Runtime::started()) moment->work = device_at(device_).in_flight();
   if (timed_) {
     moment->arrival = std::make_shared<Arrival>();
     moment->arrival->missing = static_cast<int64_t>(moment->work.size()) + 1;
-    for (const pjrt::Event& e : moment->work)
-      e.on_ready([arrival = moment->arrival] { arrival->one_done(); });
+    for (const runtime::Flight& e : moment->work)
+      e->on_ready([arrival = moment->arrival] { arrival->one_done(); });
     moment->arrival->one_done();
   }
   moment_ = std::move(moment);
@@ -35,15 +32,15 @@ void Event::record() {
 
 bool Event::query() const {
   if (!moment_) return true;
-  for (const pjrt::Event& e : moment_->work)
-    if (!e.is_ready()) return false;
+  for (const runtime::Flight& e : moment_->work)
+    if (!e->is_ready()) return false;
   return true;
 }
 
 void Event::synchronize() const {
   const auto moment = moment_;
   if (!moment) return;
-  for (const pjrt::Event& e : moment->work) e.wait();
+  for (const runtime::Flight& e : moment->work) e->wait();
   // PJRT wakes waiters and runs callbacks in no fixed order.
   if (moment->arrival)
     while (moment->arrival->missing.load(std::memory_order_acquire) > 0) std::this_thread::yield();

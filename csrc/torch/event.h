@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/pjrt/event.h"
+#include "core/runtime/device.h"
 
 namespace tpu::torch_shim {
 
@@ -36,7 +36,7 @@ class Event {
     void one_done();
   };
   struct Moment {
-    std::vector<pjrt::Event> work;
+    std::vector<runtime::Flight> work;
     std::shared_ptr<Arrival> arrival;
   };
 

@@ -42,7 +42,16 @@ int64_t integer_of(const c10::IValue& v) {
   return v.toSymInt().guard_int(__FILE__, __LINE__);
 }
 
-enum Tag : char { None = 'N', Whole = 'W', View = 'V', Undefined = 'U', Runtime = 'R', Fixed = 'F', List = 'L', Value = 'I' };
+enum Tag : char {
+  None = 'N',
+  Whole = 'W',
+  View = 'V',
+  Undefined = 'U',
+  Runtime = 'R',
+  Fixed = 'F',
+  List = 'L',
+  Value = 'I'
+};
 
 }  // namespace
 
@@ -52,9 +61,14 @@ graph::Settings current_settings() {
   s.bounds_checks = bounds;
   s.platform = runtime::Runtime::get().platform();
   switch (at::globalContext().float32MatmulPrecision()) {
-    case at::Float32MatmulPrecision::HIGHEST: s.precision = hlo::Precision::Highest; break;
-    case at::Float32MatmulPrecision::HIGH: s.precision = hlo::Precision::High; break;
-    default: s.precision = hlo::Precision::Medium;
+    case at::Float32MatmulPrecision::HIGHEST:
+      s.precision = hlo::Precision::Highest;
+      break;
+    case at::Float32MatmulPrecision::HIGH:
+      s.precision = hlo::Precision::High;
+      break;
+    default:
+      s.precision = hlo::Precision::Medium;
   }
   return s;
 }
@@ -67,8 +81,8 @@ void Frame::add_tensor(const OpPlan& plan, const at::Tensor& t, const Argument& 
   if (!t.is_privateuseone()) {
     TORCH_CHECK(t.is_cpu() && t.dim() == 0 && !argument.written,
                 "Expected all tensors to be on the same device, but found at least two devices, tpu",
-                device >= 0 ? ":" + std::to_string(device) : "", " and ", t.device(), "! (argument ", argument.name, " of ",
-                plan.name, "; move it with .to(\"tpu\"))");
+                device >= 0 ? ":" + std::to_string(device) : "", " and ", t.device(), "! (argument ",
+                argument.name, " of ", plan.name, "; move it with .to(\"tpu\"))");
     add_number(t.item(), argument, plan);
     // add_number saw a Python number; a tensor keeps its dtype unless it stands for one.
     auto& number = std::get<ops::Number>(numbers_.back());
@@ -80,9 +94,10 @@ void Frame::add_tensor(const OpPlan& plan, const at::Tensor& t, const Argument& 
   }
   if (device < 0) device = t.device().index();
   TORCH_CHECK(device == t.device().index(),
-              "Expected all tensors to be on the same device, but found at least two devices, tpu:", device, " and ",
-              t.device(), "! (argument ", argument.name, " of ", plan.name, ")");
-  TORCH_CHECK(t.layout() == c10::kStrided, plan.name, ": the tpu device has no ", t.layout(), " tensors; use .to_dense()");
+              "Expected all tensors to be on the same device, but found at least two devices, tpu:", device,
+              " and ", t.device(), "! (argument ", argument.name, " of ", plan.name, ")");
+  TORCH_CHECK(t.layout() == c10::kStrided, plan.name, ": the tpu device has no ", t.layout(),
+              " tensors; use .to_dense()");
   Cell* cell = cell_of(t);
   int index = 0;
   while (index < static_cast<int>(cells.size()) && cells[index] != cell) index++;
@@ -92,7 +107,8 @@ void Frame::add_tensor(const OpPlan& plan, const at::Tensor& t, const Argument& 
   const auto sizes = t.sizes();
   const DType dtype = to_core(t.scalar_type());
   const auto whole = [&] {
-    return cell->type.dtype == dtype && t.is_contiguous() && t.storage_offset() == 0 && same(sizes, cell->type.dims);
+    return cell->type.dtype == dtype && t.is_contiguous() && t.storage_offset() == 0 &&
+           same(sizes, cell->type.dims);
   };
   bool is_whole = whole();
   if (!is_whole && !cell->array) {
@@ -172,7 +188,9 @@ void Frame::read(const OpPlan& plan, const c10::Stack& stack) {
       continue;
     }
     switch (a.kind) {
-      case Kind::Tensor: add_tensor(plan, v.toTensor(), a); break;
+      case Kind::Tensor:
+        add_tensor(plan, v.toTensor(), a);
+        break;
       case Kind::TensorList: {
         const auto list = v.toListRef();
         key += Tag::List;
@@ -185,7 +203,10 @@ void Frame::read(const OpPlan& plan, const c10::Stack& stack) {
         }
         break;
       }
-      case Kind::Scalar: case Kind::Float: add_number(v, a, plan); break;
+      case Kind::Scalar:
+      case Kind::Float:
+        add_number(v, a, plan);
+        break;
       case Kind::ScalarList: {
         const auto list = v.toListRef();
         key += Tag::List;
@@ -193,7 +214,9 @@ void Frame::read(const OpPlan& plan, const c10::Stack& stack) {
         for (const c10::IValue& e : list) add_number(e, a, plan);
         break;
       }
-      case Kind::Int: case Kind::DType: case Kind::Ignored:
+      case Kind::Int:
+      case Kind::DType:
+      case Kind::Ignored:
         key += Tag::Value;
         put(integer_of(v));
         break;
@@ -229,8 +252,12 @@ void Frame::read(const OpPlan& plan, const c10::Stack& stack) {
         put(s.data(), s.size());
         break;
       }
-      case Kind::Device: if (device < 0 && v.toDevice().is_privateuseone()) device = v.toDevice().index(); break;
-      case Kind::Generator: generator = v.toGenerator(); break;
+      case Kind::Device:
+        if (device < 0 && v.toDevice().is_privateuseone()) device = v.toDevice().index();
+        break;
+      case Kind::Generator:
+        generator = v.toGenerator();
+        break;
     }
   }
 }
@@ -265,7 +292,9 @@ graph::Graph Frame::graph(const OpPlan& plan, const c10::Stack& stack, const std
     ops::Arg arg;
     if (!v.isNone()) {
       switch (a.kind) {
-        case Kind::Tensor: arg = tensor(v); break;
+        case Kind::Tensor:
+          arg = tensor(v);
+          break;
         case Kind::TensorList: {
           std::vector<ops::Ref> refs;
           for (const c10::IValue& e : v.toListRef()) {
@@ -277,18 +306,27 @@ graph::Graph Frame::graph(const OpPlan& plan, const c10::Stack& stack, const std
           arg = std::move(refs);
           break;
         }
-        case Kind::Scalar: case Kind::Float: arg = numbers_[next_number++]; break;
+        case Kind::Scalar:
+        case Kind::Float:
+          arg = numbers_[next_number++];
+          break;
         case Kind::ScalarList: {
           std::vector<ops::Number> list;
-          for (size_t k = 0; k < v.toListRef().size(); k++) list.push_back(std::get<ops::Number>(numbers_[next_number++]));
+          for (size_t k = 0; k < v.toListRef().size(); k++)
+            list.push_back(std::get<ops::Number>(numbers_[next_number++]));
           arg = std::move(list);
           break;
         }
-        case Kind::Int: case Kind::Ignored:
+        case Kind::Int:
+        case Kind::Ignored:
           arg = integer_of(v);
           break;
-        case Kind::DType: arg = to_core(static_cast<c10::ScalarType>(v.toInt())); break;
-        case Kind::Bool: arg = v.toBool(); break;
+        case Kind::DType:
+          arg = to_core(static_cast<c10::ScalarType>(v.toInt()));
+          break;
+        case Kind::Bool:
+          arg = v.toBool();
+          break;
         case Kind::IntList: {
           std::vector<int64_t> list;
           for (const c10::IValue& e : as_list(v)) list.push_back(integer_of(e));
@@ -303,12 +341,17 @@ graph::Graph Frame::graph(const OpPlan& plan, const c10::Stack& stack, const std
         }
         case Kind::FloatList: {
           std::vector<double> list;
-          for (const c10::IValue& e : v.toListRef()) list.push_back(e.isInt() ? static_cast<double>(e.toInt()) : e.toDouble());
+          for (const c10::IValue& e : v.toListRef())
+            list.push_back(e.isInt() ? static_cast<double>(e.toInt()) : e.toDouble());
           arg = std::move(list);
           break;
         }
-        case Kind::Str: arg = std::string(v.toStringView()); break;
-        case Kind::Device: case Kind::Generator: break;
+        case Kind::Str:
+          arg = std::string(v.toStringView());
+          break;
+        case Kind::Device:
+        case Kind::Generator:
+          break;
       }
     }
     inputs_of.emplace_back(first, next_input);
@@ -317,7 +360,8 @@ graph::Graph Frame::graph(const OpPlan& plan, const c10::Stack& stack, const std
 
   int value = static_cast<int>(g.inputs.size());
   const auto write_to = [&](int argument) {
-    for (int k = inputs_of[argument].first; k < inputs_of[argument].second; k++) g.writes.push_back({value++, k});
+    for (int k = inputs_of[argument].first; k < inputs_of[argument].second; k++)
+      g.writes.push_back({value++, k});
   };
   if (plan.targets.empty()) {
     for (size_t i = 0; i < orders.size(); i++, value++)

@@ -15,8 +15,8 @@ namespace tpu::torch_shim {
 
 class Frame {
  public:
-  /// Reads the arguments of `plan` from the top of the stack and writes the key. Throws what CPU torch would for tensors of
-  /// several devices.
+  /// Reads the arguments of `plan` from the top of the stack and writes the key. Throws what CPU torch would
+  /// for tensors of several devices.
   void read(const OpPlan& plan, const c10::Stack& stack);
   /// The graph of one node of what was read, with results of these types written to the plan's targets.
   graph::Graph graph(const OpPlan& plan, const c10::Stack& stack, const std::vector<hlo::Type>& results,
@@ -45,7 +45,8 @@ class Frame {
   }
 
   std::vector<Input> inputs_;
-  std::vector<ops::Arg> numbers_;  // the Number of each scalar, in order of appearance, to build the graph from
+  std::vector<ops::Arg>
+      numbers_;  // the Number of each scalar, in order of appearance, to build the graph from
 };
 
 /// The key's settings: matmul precision and bounds checks as they are now.

@@ -1,7 +1,7 @@
 #include "torch/meta.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty_strided.h>
 
 #include "torch/storage.h"
@@ -67,8 +67,9 @@ std::optional<std::vector<Expected>> run_meta(const OpPlan& plan, const c10::Sta
       append(out, v.toTensor());
     } else if (v.isTensorList()) {
       for (const c10::IValue& e : v.toListRef()) append(out, e.toTensor());
-    } else if (v.isNone()) {
+    } else {
       out.emplace_back();
+      if (v.isInt()) out.back().number = v.toInt();
     }
   }
   return out;

@@ -7,8 +7,8 @@
 
 namespace tpu::torch_shim {
 
-/// The results of the functional overload for these arguments, in order (a list's tensors one by one). nullopt when the operator
-/// has no Meta kernel. Argument errors leave as PyTorch raises them.
+/// The results of the functional overload for these arguments, in order (a list's tensors one by one).
+/// nullopt when the operator has no Meta kernel. Argument errors leave as PyTorch raises them.
 std::optional<std::vector<Expected>> run_meta(const OpPlan& plan, const c10::Stack& stack);
 
 }  // namespace tpu::torch_shim

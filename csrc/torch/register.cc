@@ -1,4 +1,5 @@
-// Which overloads the engine serves: every entry of the table, and the in-place and out= siblings its schema has.
+// Which overloads the engine serves: every entry of the table, and the in-place and out= siblings its schema
+// has.
 #include <torch/library.h>
 
 #include <map>
@@ -44,14 +45,45 @@ bool writes_only_self(const c10::FunctionSchema& s) {
   return !s.arguments().empty() && s.arguments()[0].alias_info() && s.arguments()[0].alias_info()->isWrite();
 }
 
-// Entries for captured graphs only: in eager mode these are views (structural.cc), copies between devices (transfer.cc), or sized
-// by values (factories.cc).
+// Entries for captured graphs only: in eager mode these are views (structural.cc), copies between devices
+// (transfer.cc), or sized by values (factories.cc).
 bool is_structural(std::string_view base) {
-  static const std::set<std::string_view> names = {
-      "copy", "arange", "range", "view", "_unsafe_view", "reshape", "_reshape_alias", "unsqueeze", "squeeze", "flatten",
-      "unflatten", "view_as", "alias", "detach", "lift_fresh", "lift", "contiguous", "clone", "expand", "expand_as", "permute",
-      "t", "transpose", "slice", "select", "split", "unsafe_split", "split_with_sizes", "unsafe_split_with_sizes", "unbind",
-      "as_strided", "diagonal", "unfold", "view_as_real", "view_as_complex", "_to_copy"};
+  static const std::set<std::string_view> names = {"copy",
+                                                   "arange",
+                                                   "range",
+                                                   "view",
+                                                   "_unsafe_view",
+                                                   "reshape",
+                                                   "_reshape_alias",
+                                                   "unsqueeze",
+                                                   "squeeze",
+                                                   "flatten",
+                                                   "unflatten",
+                                                   "view_as",
+                                                   "alias",
+                                                   "detach",
+                                                   "lift_fresh",
+                                                   "lift",
+                                                   "contiguous",
+                                                   "clone",
+                                                   "expand",
+                                                   "expand_as",
+                                                   "permute",
+                                                   "t",
+                                                   "transpose",
+                                                   "slice",
+                                                   "select",
+                                                   "split",
+                                                   "unsafe_split",
+                                                   "split_with_sizes",
+                                                   "unsafe_split_with_sizes",
+                                                   "unbind",
+                                                   "as_strided",
+                                                   "diagonal",
+                                                   "unfold",
+                                                   "view_as_real",
+                                                   "view_as_complex",
+                                                   "_to_copy"};
   return names.contains(base);
 }
 
@@ -65,13 +97,18 @@ void register_table() {
   std::map<std::string, std::vector<c10::OperatorName>> overloads;  // by name without overload
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) overloads[name.name].push_back(name);
 
-  auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
-  const auto add = [&](const c10::OperatorHandle& op, const ops::Op& entry, std::optional<c10::OperatorHandle> functional) {
-    std::string full = op.schema().name() + (op.schema().overload_name().empty() ? "" : "." + op.schema().overload_name());
+  auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1,
+                                                  __FILE__, __LINE__);
+  const auto add = [&](const c10::OperatorHandle& op, const ops::Op& entry,
+                       std::optional<c10::OperatorHandle> functional) {
+    std::string full =
+        op.schema().name() + (op.schema().overload_name().empty() ? "" : "." + op.schema().overload_name());
     if (r.plans.contains(full)) return;
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) return;  // a hand-written kernel in this folder
     std::shared_ptr<OpPlan> plan = make_plan(op.schema(), entry, std::move(functional));
     plan->prepare = prepare_for(full);
-    library->impl(full.substr(6).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(plan)));
+    library->impl(full.substr(6).c_str(),
+                  torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(plan)));
     r.plans.emplace(std::move(full), std::move(plan));
   };
   // Entries first, so that an entry of its own for an in-place form wins over the derived one.
@@ -103,7 +140,8 @@ void register_table() {
     }
     for (const c10::OperatorName& sibling : overloads[base]) {
       const auto handle = dispatcher.findSchema(sibling);
-      if (handle && has_out(handle->schema()) && !handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+      if (handle && has_out(handle->schema()) &&
+          !handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
           same_arguments(handle->schema(), op.schema()))
         add(*handle, *entry, op);
     }

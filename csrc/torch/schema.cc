@@ -16,30 +16,52 @@ Kind kind_of(const c10::Argument& a) {
   c10::TypePtr type = a.real_type();
   if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
   switch (type->kind()) {
-    case TypeKind::TensorType: return Kind::Tensor;
-    case TypeKind::NumberType: return Kind::Scalar;
-    case TypeKind::IntType: case TypeKind::SymIntType: return Kind::Int;
-    case TypeKind::BoolType: case TypeKind::SymBoolType: return Kind::Bool;
-    case TypeKind::FloatType: case TypeKind::SymFloatType: return Kind::Float;
-    case TypeKind::StringType: return Kind::Str;
-    case TypeKind::ScalarTypeType: return Kind::DType;
-    case TypeKind::DeviceObjType: return Kind::Device;
-    case TypeKind::GeneratorType: return Kind::Generator;
-    case TypeKind::LayoutType: case TypeKind::MemoryFormatType: return Kind::Ignored;
+    case TypeKind::TensorType:
+      return Kind::Tensor;
+    case TypeKind::NumberType:
+      return Kind::Scalar;
+    case TypeKind::IntType:
+    case TypeKind::SymIntType:
+      return Kind::Int;
+    case TypeKind::BoolType:
+    case TypeKind::SymBoolType:
+      return Kind::Bool;
+    case TypeKind::FloatType:
+    case TypeKind::SymFloatType:
+      return Kind::Float;
+    case TypeKind::StringType:
+      return Kind::Str;
+    case TypeKind::ScalarTypeType:
+      return Kind::DType;
+    case TypeKind::DeviceObjType:
+      return Kind::Device;
+    case TypeKind::GeneratorType:
+      return Kind::Generator;
+    case TypeKind::LayoutType:
+    case TypeKind::MemoryFormatType:
+      return Kind::Ignored;
     case TypeKind::ListType: {
       c10::TypePtr element = type->expect<c10::ListType>()->getElementType();
       if (auto optional = element->cast<c10::OptionalType>()) element = optional->getElementType();
       switch (element->kind()) {
-        case TypeKind::TensorType: return Kind::TensorList;
-        case TypeKind::NumberType: return Kind::ScalarList;
-        case TypeKind::IntType: case TypeKind::SymIntType: return Kind::IntList;
-        case TypeKind::BoolType: return Kind::BoolList;
-        case TypeKind::FloatType: return Kind::FloatList;
-        default: break;
+        case TypeKind::TensorType:
+          return Kind::TensorList;
+        case TypeKind::NumberType:
+          return Kind::ScalarList;
+        case TypeKind::IntType:
+        case TypeKind::SymIntType:
+          return Kind::IntList;
+        case TypeKind::BoolType:
+          return Kind::BoolList;
+        case TypeKind::FloatType:
+          return Kind::FloatList;
+        default:
+          break;
       }
       break;
     }
-    default: break;
+    default:
+      break;
   }
   throw Error(Code::Internal, a.name(), "the engine does not know arguments of type " + a.real_type()->str());
 }
@@ -92,8 +114,10 @@ std::unique_ptr<OpPlan> plan_of(const c10::FunctionSchema& schema, const ops::Op
     plan->returns.push_back(out);
   }
   // New results beside written arguments (rrelu_with_noise): the lowering gives the results first.
-  const bool fresh = std::any_of(plan->returns.begin(), plan->returns.end(), [](const Return& r) { return r.argument < 0; });
-  if (fresh) plan->extra_targets.insert(plan->extra_targets.begin(), plan->targets.begin(), plan->targets.end());
+  const bool fresh =
+      std::any_of(plan->returns.begin(), plan->returns.end(), [](const Return& r) { return r.argument < 0; });
+  if (fresh)
+    plan->extra_targets.insert(plan->extra_targets.begin(), plan->targets.begin(), plan->targets.end());
   if (fresh) plan->targets.clear();
   return plan;
 }
@@ -107,7 +131,9 @@ std::unique_ptr<OpPlan> make_plan(const c10::FunctionSchema& schema, const ops::
   return plan;
 }
 
-std::unique_ptr<OpPlan> traced_plan(const c10::FunctionSchema& schema) { return plan_of(schema, kNoEntry, true); }
+std::unique_ptr<OpPlan> traced_plan(const c10::FunctionSchema& schema) {
+  return plan_of(schema, kNoEntry, true);
+}
 
 std::unique_ptr<OpPlan> captured_plan(std::string name, std::shared_ptr<const Body> body) {
   auto plan = std::make_unique<OpPlan>();

@@ -18,9 +18,10 @@ void* new_address(size_t bytes) {
 }
 
 at::Tensor wrap(Cell* cell, c10::ScalarType dtype, size_t bytes) {
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, new_data_ptr(cell, bytes),
-                                                       allocator(), /*resizable=*/true);
-  return at::detail::make_tensor_base<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+  auto storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, new_data_ptr(cell, bytes), allocator(), /*resizable=*/true);
+  return at::detail::make_tensor_base<c10::TensorImpl>(std::move(storage),
+                                                       c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
                                                        c10::scalarTypeToTypeMeta(dtype));
 }
 
@@ -30,7 +31,8 @@ void delete_cell(void* context) { delete static_cast<Cell*>(context); }
 
 void throw_no_cell() {
   TORCH_CHECK(false,
-              "this storage was made from a raw address of the tpu device (a slice of a storage, from_blob or DLPack), which leads "
+              "this storage was made from a raw address of the tpu device (a slice of a storage, from_blob "
+              "or DLPack), which leads "
               "to no memory there: use tensors and views of them, or copy through the CPU");
 }
 
@@ -59,8 +61,8 @@ at::Tensor new_tensor(int device, c10::ScalarType dtype, c10::IntArrayRef sizes,
 
 view::Layout layout_of(const at::TensorBase& t) {
   const Cell* cell = cell_of(t);
-  return {cell->type.dtype, cell->type.dims, to_core(t.scalar_type()), dims_of(t.sizes()), dims_of(t.strides()),
-          t.storage_offset()};
+  return {cell->type.dtype,   cell->type.dims,      to_core(t.scalar_type()),
+          dims_of(t.sizes()), dims_of(t.strides()), t.storage_offset()};
 }
 
 }  // namespace tpu::torch_shim

@@ -1,4 +1,5 @@
-// Storages of the tpu device: their DataPtr's context is a Cell, their address is a number that is never dereferenced.
+// Storages of the tpu device: their DataPtr's context is a Cell, their address is a number that is never
+// dereferenced.
 #pragma once
 
 #include <ATen/core/TensorBase.h>
@@ -33,7 +34,8 @@ c10::Allocator* allocator();
 at::Tensor new_tensor(int device, c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                       runtime::ArrayPtr array = nullptr);
 /// Contiguous.
-at::Tensor new_tensor(int device, c10::ScalarType dtype, c10::IntArrayRef sizes, runtime::ArrayPtr array = nullptr);
+at::Tensor new_tensor(int device, c10::ScalarType dtype, c10::IntArrayRef sizes,
+                      runtime::ArrayPtr array = nullptr);
 /// Where the tensor lies in its cell.
 view::Layout layout_of(const at::TensorBase& t);
 

@@ -1,4 +1,5 @@
 // Allocation, views and storage: the operators that move no data on the device.
+#include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -6,7 +7,6 @@
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
-#include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <torch/library.h>
 
 #include "torch/convert.h"
@@ -55,28 +55,34 @@ at::Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, std::optional<c
                          std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
   check_sizes(sizes);
-  TORCH_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes but ", strides.size(), " strides");
+  TORCH_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes but ", strides.size(),
+              " strides");
   const c10::ScalarType type = c10::dtype_or_default(dtype);
-  if (view::is_dense(dims_of(sizes), dims_of(strides))) return new_tensor(device_of(device), type, sizes, strides);
+  if (view::is_dense(dims_of(sizes), dims_of(strides)))
+    return new_tensor(device_of(device), type, sizes, strides);
   // Gaps or overlap: a flat storage of the extent, seen through the strides.
   const size_t bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(type));
-  at::Tensor flat = new_tensor(device_of(device), type, {static_cast<int64_t>(bytes / c10::elementSize(type))});
+  at::Tensor flat =
+      new_tensor(device_of(device), type, {static_cast<int64_t>(bytes / c10::elementSize(type))});
   flat.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
   return flat;
 }
 
-at::Tensor as_strided(const at::Tensor& self, IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset) {
+at::Tensor as_strided(const at::Tensor& self, IntArrayRef sizes, IntArrayRef strides,
+                      std::optional<int64_t> offset) {
   return at::native::as_strided_tensorimpl(self, sizes, strides, offset);
 }
 
-const at::Tensor& resize_(const at::Tensor& self, IntArrayRef sizes, std::optional<c10::MemoryFormat> format) {
+const at::Tensor& resize_(const at::Tensor& self, IntArrayRef sizes,
+                          std::optional<c10::MemoryFormat> format) {
   check_sizes(sizes);
   const bool preserved = format && *format == c10::MemoryFormat::Preserve;
   TORCH_CHECK(!preserved, "Unsupported memory format Preserve");
   auto* impl = self.unsafeGetTensorImpl();
   if (impl->sizes() == sizes && (!format || self.suggest_memory_format() == *format)) return self;
   const size_t bytes =
-      (static_cast<size_t>(hlo::product(sizes)) + static_cast<size_t>(self.storage_offset())) * self.itemsize();
+      (static_cast<size_t>(hlo::product(sizes)) + static_cast<size_t>(self.storage_offset())) *
+      self.itemsize();
   if (hlo::product(sizes) > 0 && bytes > self.storage().nbytes())
     at::detail::getPrivateUse1Hooks().resizePrivateUse1Bytes(self.storage(), bytes);
   impl->set_sizes_contiguous(sizes);
@@ -84,7 +90,8 @@ const at::Tensor& resize_(const at::Tensor& self, IntArrayRef sizes, std::option
   return self;
 }
 
-at::Tensor& set_storage_at(at::Tensor& self, c10::Storage source, int64_t offset, IntArrayRef sizes, IntArrayRef strides) {
+at::Tensor& set_storage_at(at::Tensor& self, c10::Storage source, int64_t offset, IntArrayRef sizes,
+                           IntArrayRef strides) {
   at::native::checkSetStorage(self, source, offset, sizes, strides);
   auto* impl = self.unsafeGetTensorImpl();
   impl->set_storage_offset(offset);
@@ -93,7 +100,8 @@ at::Tensor& set_storage_at(at::Tensor& self, c10::Storage source, int64_t offset
   else
     impl->set_sizes_and_strides(sizes, strides);
   const size_t bytes = at::detail::computeStorageNbytes(sizes, self.strides(), self.itemsize(), offset);
-  if (hlo::product(sizes) > 0 && bytes > source.nbytes()) at::detail::getPrivateUse1Hooks().resizePrivateUse1Bytes(source, bytes);
+  if (hlo::product(sizes) > 0 && bytes > source.nbytes())
+    at::detail::getPrivateUse1Hooks().resizePrivateUse1Bytes(source, bytes);
   return self;
 }
 
@@ -114,13 +122,16 @@ at::Tensor& set_nothing(at::Tensor& self) {
 
 bool is_set_to(const at::Tensor& self, const at::Tensor& other) {
   return self.storage().unsafeGetStorageImpl() == other.storage().unsafeGetStorageImpl() &&
-         self.storage_offset() == other.storage_offset() && self.sizes() == other.sizes() && self.strides() == other.strides();
+         self.storage_offset() == other.storage_offset() && self.sizes() == other.sizes() &&
+         self.strides() == other.strides();
 }
 
-// A module moved by .to("tpu") keeps its Parameter objects (so tied weights stay tied and optimizers keep their references).
+// A module moved by .to("tpu") keeps its Parameter objects (so tied weights stay tied and optimizers keep
+// their references).
 bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
   const auto dense = [](const at::Tensor& t) {
-    return t.layout() == c10::kStrided && (t.is_cpu() || t.is_privateuseone()) && !t.unsafeGetTensorImpl()->is_python_dispatch();
+    return t.layout() == c10::kStrided && (t.is_cpu() || t.is_privateuseone()) &&
+           !t.unsafeGetTensorImpl()->is_python_dispatch();
   };
   return (dense(self) && dense(from)) || self.key_set() == from.key_set();
 }

@@ -25,8 +25,9 @@ using runtime::Device;
 constexpr int64_t kFetchWhole = 1 << 16;
 
 at::Tensor host_view(void* data, const at::Tensor& like) {
-  return at::from_blob(data, like.sizes(), like.strides(), like.storage_offset(), [](void*) {},
-                       like.options().device(c10::kCPU));
+  return at::from_blob(
+      data, like.sizes(), like.strides(), like.storage_offset(), [](void*) {},
+      like.options().device(c10::kCPU));
 }
 
 void copy_on_device(const at::Tensor& src, const at::Tensor& dst) {
@@ -91,7 +92,8 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
     } else if (self.is_privateuseone()) {
       dst.copy_(download(self));
     } else {
-      TORCH_CHECK(self.is_cpu(), "cannot copy from ", self.device(), " to ", dst.device(), ": go through the CPU");
+      TORCH_CHECK(self.is_cpu(), "cannot copy from ", self.device(), " to ", dst.device(),
+                  ": go through the CPU");
       upload(self, dst);
     }
     return dst;

@@ -5,21 +5,21 @@ import torch
 
 
 @pytest.mark.parametrize(
-    "x",
+    "make",
     [
-        torch.arange(6).reshape(2, 3),
-        torch.linspace(-1, 1, 7),
-        torch.randn(40, 60),
-        torch.tensor([1e-9, 1.0, 1e9, float("nan"), float("inf")]),
-        torch.tensor(True),
-        torch.zeros(0, 3),
-        torch.tensor([1 + 2j, 3 - 1j]),
-        torch.randn(5).to(torch.bfloat16),
-        torch.tensor(3.5, dtype=torch.float64),
+        pytest.param(lambda: torch.arange(6).reshape(2, 3), id="integers"),
+        pytest.param(lambda: torch.linspace(-1, 1, 7), id="floats"),
+        pytest.param(lambda: torch.randn(40, 60), id="summarised"),
+        pytest.param(lambda: torch.tensor([1e-9, 1.0, 1e9, float("nan"), float("inf")]), id="scientific"),
+        pytest.param(lambda: torch.tensor(True), id="bool"),
+        pytest.param(lambda: torch.zeros(0, 3), id="empty"),
+        pytest.param(lambda: torch.tensor([1 + 2j, 3 - 1j]), id="complex"),
+        pytest.param(lambda: torch.randn(5).to(torch.bfloat16), id="bfloat16"),
+        pytest.param(lambda: torch.tensor(3.5, dtype=torch.float64), id="float64"),
     ],
-    ids=str,
 )
-def test_as_on_the_cpu(x):
+def test_as_on_the_cpu(make):
+    x = make()
     expected = str(x)
     text = "".join(str(x.tpu()).split())
     assert text.replace(",device='tpu:0'", "") == "".join(expected.split())

@@ -28,7 +28,7 @@ class Disk {
   /// miss (and is removed in mode On). Marks the entry as recently used. A key is a digest, or else letters,
   /// digits, '_' and '-'.
   std::optional<std::string> load(const std::string& key);
-  /// Writes atomically (temporary file, fsync, rename), then evicts least recently used entries past the cap.
+  /// Writes atomically (temporary file, rename), then evicts least recently used entries past the cap.
   /// The folder is measured at the first store and after each sixteenth of the cap written, so a process
   /// exceeds the cap by that at most. Returns false, with one log line a process, when the disk is full or
   /// read-only; also for an entry larger than the cap.

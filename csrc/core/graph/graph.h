@@ -1,5 +1,5 @@
-// A program before it is StableHLO: operators of the table over tensors that lie in cells. Eager mode makes graphs of one node,
-// captured models graphs of many; both go through lower().
+// A program before it is StableHLO: operators of the table over tensors that lie in cells. Eager mode makes
+// graphs of one node, captured models graphs of many; both go through lower().
 #pragma once
 
 #include <memory>
@@ -60,12 +60,12 @@ struct Settings {
 /// A lowered graph: the module and the order of its parameters and results.
 struct Lowered {
   std::string module;
-  std::vector<int> cells;                // the cells that are parameters, in order; the others are only overwritten
-  ops::Parameters extra;                 // parameters after the cells
-  std::vector<hlo::Type> outputs;        // arrays of Graph::outputs (after transposition)
-  std::vector<hlo::Type> logical;        // one for each of Graph::outputs: its type before it, or undefined()
-  std::vector<int> written;              // cells whose new arrays follow, in order
-  std::vector<int> donated;              // for each of these its parameter that may be overwritten, or -1
+  std::vector<int> cells;          // the cells that are parameters, in order; the others are only overwritten
+  ops::Parameters extra;           // parameters after the cells
+  std::vector<hlo::Type> outputs;  // arrays of Graph::outputs (after transposition)
+  std::vector<hlo::Type> logical;  // one for each of Graph::outputs: its type before it, or undefined()
+  std::vector<int> written;        // cells whose new arrays follow, in order
+  std::vector<int> donated;        // for each of these its parameter that may be overwritten, or -1
 };
 
 /// Throws the Error of a lowering, with the operator's name.

@@ -98,7 +98,8 @@ Lowered lower(const Graph& g, const Settings& settings) {
     if (v.id() < 0) continue;  // the operator leaves this argument as it is
     if (v.dims() != input.layout.sizes)
       throw Error(Code::InvalidArgument, g.nodes.empty() ? "" : g.nodes.back().op->name,
-                  text("output with shape ", str(input.layout.sizes), " doesn't match the result's shape ", str(v.dims())));
+                  text("output with shape ", str(input.layout.sizes), " doesn't match the result's shape ",
+                       str(v.dims())));
     v = convert(v, input.layout.dtype);
     const bool whole = view::covers(input.layout);
     Value base = cells[input.cell];

@@ -88,6 +88,8 @@ Value complex(Value re, Value im) {
 Value compare(Value x, Value y, Compare direction) {
   if (x.dtype() != y.dtype())
     throw Error(Code::Internal, "compare", text("operands are ", x.type().str(), " and ", y.type().str()));
+  if (is_complex(x.dtype()) && direction != Compare::EQ && direction != Compare::NE)
+    throw Error(Code::Unimplemented, "compare", "complex numbers have no order");
   static const char* names[] = {"EQ", "NE", "LT", "LE", "GT", "GE"};
   const DType t = x.dtype();
   const char* kind = is_float(t) || is_complex(t) ? "FLOAT" : is_signed_int(t) ? "SIGNED" : "UNSIGNED";

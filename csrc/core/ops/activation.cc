@@ -184,8 +184,8 @@ Results glu_jvp(Call& c) {
   return d.first * s + c.tensor("glu", t) * (1.0 - s) * d.second;
 }
 
-// rrelu: negative numbers times a slope, in training a random one of [lower, upper) for each element, which is
-// kept in `noise` (1 for the others). Returns the result and the noise.
+// rrelu: negative numbers times a slope, in training a random one of [lower, upper) for each element, which
+// is kept in `noise` (1 for the others). Returns the result and the noise.
 Results random_leaky_relu(Call& c) {
   const DType t = c.dtype_of("self");
   Value x = c.tensor("self", compute_type(t));

@@ -47,7 +47,8 @@ Value bessel_k(Value x, bool odd, bool scaled) {
   Value half = log(near_x * 0.5);
   low = odd ? low / near_x + half * bessel_i1(near_x) : low - half * bessel_i0(near_x);
   if (scaled) low = low * exp(near_x);
-  Value high = chebyshev_series(2.0 / far_x, 0, 1, odd ? std::span<const double>(kK1Far) : kK0Far) / sqrt(far_x);
+  Value high =
+      chebyshev_series(2.0 / far_x, 0, 1, odd ? std::span<const double>(kK1Far) : kK0Far) / sqrt(far_x);
   if (!scaled) high = high * exp(-far_x);
   return with_pole(x, select(x <= 2.0, low, select(is_nan(x), x, high)), INFINITY);
 }

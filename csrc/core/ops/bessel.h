@@ -14,7 +14,7 @@ Value bessel_i0(Value x);
 Value bessel_i0e(Value x);  // exp(-|x|) I0(x)
 Value bessel_i1(Value x);
 Value bessel_i1e(Value x);
-Value bessel_k0(Value x);  // +inf at 0, NaN below
+Value bessel_k0(Value x);   // +inf at 0, NaN below
 Value bessel_k0e(Value x);  // exp(x) K0(x)
 Value bessel_k1(Value x);
 Value bessel_k1e(Value x);

@@ -205,10 +205,13 @@ void binary(Table& t) {
   t.op("add.Tensor add.Scalar", add_scaled, unit_alpha);
   t.op("sub.Tensor sub.Scalar", subtract_scaled, unit_alpha);
   t.op("rsub.Tensor rsub.Scalar", reverse_subtract_scaled, unit_alpha);
-  t.op("_add_relu.Tensor _add_relu.Scalar", [](Call& c) -> Results {
-    Value x = add_scaled(c)[0];
-    return maximum(x, like(x, 0));
-  }, unit_alpha);
+  t.op(
+      "_add_relu.Tensor _add_relu.Scalar",
+      [](Call& c) -> Results {
+        Value x = add_scaled(c)[0];
+        return maximum(x, like(x, 0));
+      },
+      unit_alpha);
   t.binary<times>("mul.Tensor mul.Scalar");
   t.op("div.Tensor div.Scalar", in_floats<divide>);
   t.op("div.Tensor_mode div.Scalar_mode", divide_rounded);
@@ -236,10 +239,8 @@ void binary(Table& t) {
   t.binary<gcd>("gcd");
   t.binary<lcm>("lcm");
   t.op("heaviside", heaviside);
-  t.op("xlogy.Tensor xlogy.Scalar_Self xlogy.Scalar_Other",
-       in_floats<x_log>);
-  t.op("special_xlog1py special_xlog1py.self_scalar special_xlog1py.other_scalar",
-       in_floats<x_log_one_plus>);
+  t.op("xlogy.Tensor xlogy.Scalar_Self xlogy.Scalar_Other", in_floats<x_log>);
+  t.op("special_xlog1py special_xlog1py.self_scalar special_xlog1py.other_scalar", in_floats<x_log_one_plus>);
   t.op("logaddexp", in_floats<log_add_exp>);
   t.op("logaddexp2", in_floats<log_add_exp2>);
 

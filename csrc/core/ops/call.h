@@ -104,8 +104,8 @@ class Call {
 
 /// The results of a lowering, in schema order. The engine converts each to the expected dtype and rejects a
 /// wrong shape.
-/// An empty Value stands for a result that is not computed (an undefined tensor: an output mask says no) or that
-/// is no tensor (an int). Arguments that are written come after the schema's results.
+/// An empty Value stands for a result that is not computed (an undefined tensor: an output mask says no) or
+/// that is no tensor (an int). Arguments that are written come after the schema's results.
 struct Results : Values {
   Results(Value v) : Values{v} {}
   Results(Values v) : Values(std::move(v)) {}

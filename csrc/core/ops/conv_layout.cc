@@ -9,15 +9,14 @@ using namespace hlo;
 
 namespace {
 
-// Dimensions of a channels-first operand after `order`: its positions of batch, feature and spatial
-// dimensions.
+// first, first + 1, ...: `count` of them.
 Dims iota_from(int64_t first, size_t count) {
   Dims out(count);
   std::iota(out.begin(), out.end(), first);
   return out;
 }
 
-// [first, second, spatial...] -> the spatial dimensions between or before them.
+// The permutation [N, C, spatial...] -> [N, spatial..., C], and back.
 Dims channels_last(size_t spatial) {
   Dims p{0};
   for (size_t i = 0; i < spatial; i++) p.push_back(2 + i);

@@ -56,7 +56,8 @@ Results identity(Call& c) {
 // n elements are told their row by counting the row starts up to them.
 template <bool lower>
 Results triangle(Call& c) {
-  const int64_t n = c.out().dims[1], rows = c.integer("row"), columns = c.integer("col"), offset = c.integer("offset");
+  const int64_t n = c.out().dims[1], rows = c.integer("row"), columns = c.integer("col"),
+                offset = c.integer("offset");
   if (n == 0) return full(c.b, 0, Type{DType::S64, {2, 0}});
   const auto number = [&](int64_t v) { return c.b.constant(v, DType::S64); };
   Value zero = number(0), width = number(columns);
@@ -77,13 +78,10 @@ Results triangle(Call& c) {
 }  // namespace
 
 void creation(Table& t) {
-  t.op("fill.Scalar fill.Tensor", [](Call& c) -> Results {
-    return broadcast_to(c.tensor("value", c.out_dtype()), c.out().dims);
-  });
-  t.op("zero", [](Call& c) -> Results { return full(c.b, 0, c.out()); });
-  t.op("copy", [](Call& c) -> Results {
-    return broadcast_to(c.tensor("src", c.out_dtype()), c.out().dims);
-  });
+  t.op("fill.Scalar fill.Tensor",
+       [](Call& c) -> Results { return broadcast_to(c.tensor("value", c.out_dtype()), c.out().dims); });
+  t.op("zero _efficientzerotensor", [](Call& c) -> Results { return full(c.b, 0, c.out()); });
+  t.op("copy", [](Call& c) -> Results { return broadcast_to(c.tensor("src", c.out_dtype()), c.out().dims); });
 
   // The numbers decide the result's shape, so they are a part of the key.
   const Options numbers{.fixed = {"start", "end", "step"}};

@@ -35,12 +35,15 @@ Value hurwitz_zeta(Value s, Value q) {
   // The terms up to q + 9, or more for a negative q, one by one.
   const auto open = [](const Values& v) { return (v[1] <= 9.0) | broadcast_to(v[0] < 9.0, v[1].dims()); };
   const Values head = while_loop(
-      {like(q, 0), first, power(first, -s), power(first, -s), s}, [&](const Values& v) { return any(open(v)); },
+      {like(q, 0), first, power(first, -s), power(first, -s), s},
+      [&](const Values& v) { return any(open(v)); },
       [&](const Values& v) -> Values {
         Value more = open(v), a = v[1] + 1.0, term = power(a, -v[4]);
-        return {v[0] + 1.0, select(more, a, v[1]), select(more, term, v[2]), select(more, v[3] + term, v[3]), v[4]};
+        return {v[0] + 1.0, select(more, a, v[1]), select(more, term, v[2]), select(more, v[3] + term, v[3]),
+                v[4]};
       });
-  // The rest by the Euler-Maclaurin formula from the last term b = w^-s: B_2k / (2k)! s (s + 1) ... b / w^(2k - 1).
+  // The rest by the Euler-Maclaurin formula from the last term b = w^-s: B_2k / (2k)! s (s + 1) ... b / w^(2k
+  // - 1).
   Value w = head[1], b = head[2], sum = head[3] + b * w / (s - 1.0) - b * 0.5;
   constexpr double kBernoulli[] = {1.0 / 12,
                                    -1.0 / 720,
@@ -116,12 +119,14 @@ Value incomplete_gamma(Value a, Value x, bool upper) {
   Value eta = sqrt(2.0 * half_square);
   eta = select(excess < 0.0, -eta, eta);
   Value tilt = select(abs(excess) < 1e-3, excess / 12 - 1.0 / 3, 1.0 / excess - 1.0 / eta);
-  Value tail = apply<"chlo.erfc">(eta * sqrt(sa * 0.5)) * 0.5 + exp(-sa * half_square) / sqrt(sa * (2 * M_PI)) * tilt;
+  Value tail =
+      apply<"chlo.erfc">(eta * sqrt(sa * 0.5)) * 0.5 + exp(-sa * half_square) / sqrt(sa * (2 * M_PI)) * tilt;
   Value large = sa > kLarge;
   upper_part = select(large, tail, upper_part);
   series = logical_and(series, logical_not(large));
 
-  Value y = upper ? select(series, 1.0 - lower_part, upper_part) : select(series, lower_part, 1.0 - upper_part);
+  Value y =
+      upper ? select(series, 1.0 - lower_part, upper_part) : select(series, lower_part, 1.0 - upper_part);
   // The edges: P(a, 0) = 0, P(0, x) = 1, P(a, inf) = 1, P(inf, x) = 0.
   Value low = full_like(y, upper ? 1 : 0), high = full_like(y, upper ? 0 : 1), none = full_like(y, NAN);
   Value a_zero = equal(a, zero), x_zero = equal(x, zero);

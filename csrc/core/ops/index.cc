@@ -43,11 +43,31 @@ Results index_of(Call& c) {
   return at.dims.empty() ? self : read(self, at);
 }
 
+// self with `values` where the mask, the only index, is true. They are the same for all of the mask's
+// dimensions, which count as one of size 1 in their shape.
+Value put_masked(Value self, Value mask, int64_t position, Value values, const Combine& combine) {
+  Dims ones(position, 1), shape = values.dims();
+  const int64_t after = self.rank() - position - mask.rank();
+  while (static_cast<int64_t>(shape.size()) > position + 1 + after) shape.erase(shape.begin());
+  while (static_cast<int64_t>(shape.size()) < position + 1 + after) shape.insert(shape.begin(), 1);
+  shape.erase(shape.begin() + position);
+  shape.insert(shape.begin() + position, mask.rank(), 1);
+  values = broadcast_to(reshape(values, shape), self.dims());
+  ones.insert(ones.end(), mask.dims().begin(), mask.dims().end());
+  ones.insert(ones.end(), after, 1);
+  return select(reshape(mask, ones), combine ? combine(self, values) : values, self);
+}
+
 // self with self[indices] = values, or += values
 Results index_put(Call& c) {
   const bool accumulate = c.flag("accumulate");
   const DType own = c.dtype_of("self"), t = accumulate ? compute_type(own) : own;
   Value self = c.tensor("self", t), values = c.tensor("values", t);
+  const auto given = c.maybe_tensors("indices");
+  for (size_t d = 0; d < given.size(); d++)
+    if (given[d] && given[d]->dtype() == DType::Bool)
+      return put_masked(self, *given[d], static_cast<int64_t>(d), values,
+                        accumulate ? combination("sum", own) : nullptr);
   const Places at = places(c, self);
   if (at.dims.empty()) {
     values = broadcast_to(values, self.dims());

@@ -75,8 +75,9 @@ Alignment align(Call& c, Value log_probs) {
   return a;
 }
 
-// Fills [T, N, L] step by step, forwards or backwards; `first` replaces what `body` gives. State of the loop:
-// time, the states before, all states, scores, skip mask, and what else body needs.
+// Fills [T, N, L] step by step, forwards or backwards, with what `body` makes of the states before. The
+// loop's state is the time, the states before, all states, the scores, the skip mask and what else body
+// needs.
 Value over_time(
     const Alignment& a, bool forwards, Value skip, const Values& more,
     const std::function<Value(Value time, Value before, Value score, Value skip, const Values& more)>& body) {

@@ -16,7 +16,8 @@ enum class Platform : uint8_t { Cpu, Tpu, Other };
 
 /// What the runtime has to pass after the tensors, in this order, and what it gets back after the results.
 struct Parameters {
-  static constexpr int kRandom = -1;           // in a scalar's slot: a u32[4] of seed low, seed high, offset low, offset high
+  static constexpr int kRandom =
+      -1;  // in a scalar's slot: a u32[4] of seed low, seed high, offset low, offset high
   std::vector<std::pair<int, DType>> scalars;  // (slot, type to pass it as)
   int64_t random_count = 0;                    // how far the generator's offset advances
   struct Check {

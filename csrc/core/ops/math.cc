@@ -42,7 +42,8 @@ std::pair<Value, Value> frexp(Value x) {
   Value tiny = abs(x) < std::ldexp(1.0, 1 - bias);
   Value scaled = select(tiny, x * std::ldexp(1.0, fraction + 1), x);
   Value raw = bitcast(scaled, bits);
-  Value field = logical_and(shift_right_logical(raw, constant(fraction)), constant((1 << (width - 1 - fraction)) - 1));
+  Value field =
+      logical_and(shift_right_logical(raw, constant(fraction)), constant((1 << (width - 1 - fraction)) - 1));
   Value exponent = field - constant(bias - 1) - select(tiny, constant(fraction + 1), constant(0));
   const int64_t keep = ~(((int64_t{1} << (width - 1 - fraction)) - 1) << fraction);
   Value mantissa =

@@ -1,4 +1,5 @@
-// Scalar maths that several families share, beyond the operations StableHLO has. Operands have one compute dtype.
+// Scalar maths that several families share, beyond the operations StableHLO has. Operands have one compute
+// dtype.
 #pragma once
 
 #include <algorithm>

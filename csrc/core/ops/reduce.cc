@@ -38,7 +38,9 @@ Results nan_sum(Call& c) {
   Value x = c.tensor("self", c.compute_dtype());
   return shaped(c, accurate_sum(select(is_nan(x), full_like(x, 0), x), reduced_dims(c, x)));
 }
-Value mean_over(Value x, const Dims& dims) { return accurate_sum(x, dims) / static_cast<double>(extent(x, dims)); }
+Value mean_over(Value x, const Dims& dims) {
+  return accurate_sum(x, dims) / static_cast<double>(extent(x, dims));
+}
 Results mean(Call& c) {
   Value x = c.tensor("self", c.compute_dtype());
   return shaped(c, mean_over(x, reduced_dims(c, x)));
@@ -100,7 +102,8 @@ Results count_nonzero(Call& c) {
   return shaped(c, reduce_sum(x, reduced_dims(c, x)));
 }
 
-// The variance in two passes, and the mean. sum |x - mean|^2 / max(0, n - correction), correction 1 by default.
+// The variance in two passes, and the mean. sum |x - mean|^2 / max(0, n - correction), correction 1 by
+// default.
 std::pair<Value, Value> variance(Call& c) {
   Value x = c.tensor("self", compute_type(c.dtype_of("self")));
   const Dims dims = reduced_dims(c, x);

@@ -98,7 +98,6 @@ struct Interpolation {
 };
 
 Taps taps(Kind kind, int64_t in, int64_t out, bool align, std::optional<double> factor, DType t) {
-  // No change of size (and no factor that says otherwise) is exact for every kind but the antialiased ones.
   if (t == DType::F64) return Interpolation<double>{kind, in, out, align, factor}.taps();
   return Interpolation<float>{kind, in, out, align, factor}.taps();
 }

@@ -10,6 +10,9 @@ namespace tpu::ops {
 
 using namespace hlo;
 
+// Distinct values; a part of the sort family.
+void unique(Table& t);
+
 namespace {
 
 Value flat(Value x) { return reshape(x, {x.elements()}); }
@@ -171,28 +174,6 @@ Results histc(Call& c) {
   return count_bins(bin, full(c.b, 1, {DType::S32, bin.dims()}), bins);
 }
 
-// Runs of equal neighbours in the 1-d x: the values, the run of each element, the runs' lengths, their
-// number. The vectors keep x's length; what lies past the number is unspecified.
-Results runs(Call& c, Value x) {
-  const int64_t n = x.elements();
-  if (n == 0) {
-    Value none = full(c.b, 0, {DType::S64, {0}});
-    return {x, none, none, c.b.constant(0, DType::S64)};
-  }
-  Value start = not_equal(slice(x, {1}, {n}), slice(x, {0}, {n - 1}));
-  start = pad(start, c.b.constant(1, DType::Bool), {1}, {0});
-  const DType t = position_type(2 * n);
-  Value run = scan_along(convert(start, t), 0, add) - c.b.constant(1, t);
-  Value last = slice(run, {n - 1}, {n}), number = last + like(last, 1);
-  Value from = compact(start), j = iota(c.b, t, {n}, 0);
-  Value end = pad(slice(from, {1}, {n}), c.b.constant(n, t), {0}, {1});
-  end = select(j < last, end, c.b.constant(n, t));
-  return {take_rows(x, from), convert(run, DType::S64), convert(end - from, DType::S64),
-          reshape(convert(number, DType::S64), {})};
-}
-
-Value comparable(Value x) { return x.dtype() == DType::Bool ? convert(x, DType::U8) : x; }
-
 }  // namespace
 
 void sort(Table& t) {
@@ -206,34 +187,20 @@ void sort(Table& t) {
   t.op("isin.Tensor_Tensor isin.Tensor_Scalar isin.Scalar_Tensor", isin);
   t.op("histc", histc);
 
-  // For operators whose result's size depends on data: everything at its largest size, and the number.
-  // tpu::unique_padded(self) -> (values, s64 inverse, s64 counts, s64 number), sorted
-  t.op("tpu::unique_padded",
+  // tpu::equal(self, other): of one shape and not empty; true when all elements are equal
+  t.op("tpu::equal",
        [](Call& c) -> Results {
-         Value given = c.tensor("self"), x = comparable(flat(given));
-         if (x.elements() == 0) return runs(c, flat(given));
-         auto [values, positions] = order(c, x, 0, false);
-         Results out = runs(c, values);
-         out[0] = convert(out[0], given.dtype());
-         out[1] = reshape(write(out[1], {{0}, {positions}}, out[1], nullptr), given.dims());
-         return out;
+         const DType common = c.promoted({"self", "other"});
+         return reduce_and(hlo::equal(flat(c.tensor("self", common)), flat(c.tensor("other", common))), {0});
        },
        {.infer = true});
-  // tpu::unique_consecutive_padded(self) -> the same for runs of equal neighbours
-  t.op("tpu::unique_consecutive_padded",
-       [](Call& c) -> Results {
-         Value given = c.tensor("self");
-         Results out = runs(c, comparable(flat(given)));
-         out[0] = convert(out[0], given.dtype());
-         out[1] = reshape(out[1], given.dims());
-         return out;
-       },
-       {.infer = true});
-  // tpu::bincount_sized(self, weights, size): bincount for a size that holds every value; f32 or f64 weights
+  unique(t);
+  // tpu::bincount_sized(self, weights, [size]): bincount for a size that holds every value; f32 or f64
+  // weights
   t.op("tpu::bincount_sized",
        [](Call& c) -> Results {
          Value x = c.tensor("self", DType::S64);
-         const int64_t size = c.integer("size");
+         const int64_t size = c.ints("size")[0];
          if (!c.has("weights"))
            return convert(count_bins(x, full(c.b, 1, {DType::S32, x.dims()}), size), DType::S64);
          Value weights = c.tensor("weights");

@@ -5,9 +5,10 @@ namespace tpu::ops {
 const Table& Table::get() {
   static const Table* table = [] {
     auto* t = new Table;
-    for (auto family : {activation, attention, ops::binary, conv,  creation, embedding, foreach, index,
-                        loss,       matmul,    norm,        optim, pad,      pool,      random,  reduce,
-                        resample,   rnn,       scan,        shape, softmax,  sort,      special, ops::unary, views})
+    for (auto family :
+         {activation, attention, ops::binary, conv, creation, embedding,  foreach, index,    loss,
+          matmul,     norm,      optim,       pad,  pool,     random,     reduce,  resample, rnn,
+          scan,       shape,     softmax,     sort, special,  ops::unary, views})
       family(*t);
     return t;
   }();
@@ -25,7 +26,9 @@ void Table::op(std::string_view names, Lower lower, Options options) {
     const std::string name(names.substr(0, end));
     names.remove_prefix(std::min(end + 1, names.size()));
     if (name.empty()) continue;
-    if (!ops_.try_emplace(name, Op{name, lower, options.fixed, options.fixed_when, options.infer, options.writes}).second)
+    if (!ops_.try_emplace(name,
+                          Op{name, lower, options.fixed, options.fixed_when, options.infer, options.writes})
+             .second)
       throw Error(Code::Internal, name, "two entries in the operator table");
   }
 }

@@ -21,9 +21,9 @@ struct Op {
   bool (*fixed_when)(double value) = nullptr;
   /// Result types and strides are the lowering's own, contiguous: for operators without a Meta kernel.
   bool infer = false;
-  /// Tensor arguments the operator overwrites although its schema does not say so (native_batch_norm's running
-  /// statistics). The lowering returns their new values after the schema's results, in this order; an empty Value
-  /// leaves one as it is.
+  /// Tensor arguments the operator overwrites although its schema does not say so (native_batch_norm's
+  /// running statistics). The lowering returns their new values after the schema's results, in this order; an
+  /// empty Value leaves one as it is.
   std::vector<std::string> writes = {};
 };
 

@@ -152,7 +152,8 @@ void unary(Table& t) {
   t.unary<fraction>("frac");
 
   // |x|; the modulus of a complex number is real
-  t.op("abs", [](Call& c) -> Results { return hlo::abs(c.tensor("self", compute_type(c.dtype_of("self")))); });
+  t.op("abs",
+       [](Call& c) -> Results { return hlo::abs(c.tensor("self", compute_type(c.dtype_of("self")))); });
   t.unary<sign_of>("sign");
   t.unary<direction>("sgn");
   t.op("signbit", [](Call& c) -> Results { return sign_bit(c.tensor("self")); });

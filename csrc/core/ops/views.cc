@@ -1,4 +1,5 @@
-// View operators as functions of values, for captured graphs. (Eager views move no data: they are strides, see view/recipe.h.)
+// View operators as functions of values, for captured graphs. (Eager views move no data: they are strides,
+// see view/recipe.h.)
 #include <algorithm>
 
 #include "core/ops/table.h"
@@ -67,7 +68,8 @@ Results diagonal_of(Call& c) {
   const int a = Call::wrap(c.integer("dim1"), x.rank()), b = Call::wrap(c.integer("dim2"), x.rank());
   const Dims strides = row_major(x.dims());
   const int64_t offset = c.integer("offset");
-  view::Layout layout{x.dtype(), x.dims(), x.dtype(), {}, {}, offset >= 0 ? offset * strides[b] : -offset * strides[a]};
+  view::Layout layout{x.dtype(), x.dims(), x.dtype(),
+                      {},        {},       offset >= 0 ? offset * strides[b] : -offset * strides[a]};
   for (int i = 0; i < x.rank(); i++)
     if (i != a && i != b) layout.sizes.push_back(x.size(i)), layout.strides.push_back(strides[i]);
   layout.sizes.push_back(c.out().dims.back());
@@ -100,17 +102,23 @@ Results reinterpreted(Call& c) {
 }  // namespace
 
 void views(Table& t) {
-  t.op("view _unsafe_view reshape _reshape_alias unsqueeze squeeze squeeze.dim squeeze.dims flatten.using_ints unflatten.int "
-       "view_as",
-       regroup);
+  t.op(
+      "view _unsafe_view reshape _reshape_alias unsqueeze squeeze squeeze.dim squeeze.dims "
+      "flatten.using_ints unflatten.int "
+      "view_as",
+      regroup);
   t.op("alias detach lift_fresh lift contiguous", identity);
   t.op("clone", identity);
   t.op("expand expand_as", [](Call& c) -> Results { return broadcast_to(c.tensor("self"), c.out().dims); });
   t.op("permute", [](Call& c) -> Results { return permuted(c, c.ints("dims")); });
-  t.op("t", [](Call& c) -> Results { return c.tensor("self").rank() < 2 ? c.tensor("self") : swap_dims(c.tensor("self"), 0, 1); });
+  t.op("t", [](Call& c) -> Results {
+    return c.tensor("self").rank() < 2 ? c.tensor("self") : swap_dims(c.tensor("self"), 0, 1);
+  });
   t.op("transpose.int", [](Call& c) -> Results {
     Value x = c.tensor("self");
-    return x.rank() == 0 ? x : swap_dims(x, static_cast<int>(c.integer("dim0")), static_cast<int>(c.integer("dim1")));
+    return x.rank() == 0
+               ? x
+               : swap_dims(x, static_cast<int>(c.integer("dim0")), static_cast<int>(c.integer("dim1")));
   });
   t.op("slice.Tensor", slice_of);
   t.op("select.int", selected);

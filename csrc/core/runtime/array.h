@@ -10,7 +10,8 @@ namespace tpu::runtime {
 
 class Device;
 
-/// A PJRT buffer counted in its device's memory statistics. Shared: by the cell that holds it and by events in flight.
+/// A PJRT buffer counted in its device's memory statistics. Shared: by the cell that holds it and by events
+/// in flight.
 class Array {
  public:
   Array(std::unique_ptr<pjrt::Buffer> buffer, Device& device);
@@ -29,8 +30,9 @@ class Array {
 
 using ArrayPtr = std::shared_ptr<Array>;
 
-/// What a storage points to. A write swaps `array`, so every view of the storage follows. Before the first write there is no
-/// array: `type` then says how the storage was asked for, and memory is taken when it is needed.
+/// What a storage points to. A write swaps `array`, so every view of the storage follows. Before the first
+/// write there is no array: `type` then says how the storage was asked for, and memory is taken when it is
+/// needed.
 struct Cell {
   int device;
   hlo::Type type;  // of the array, or of the array to come

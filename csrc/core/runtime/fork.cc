@@ -21,7 +21,8 @@ bool forked() { return in_child.load(std::memory_order_relaxed); }
 void check_not_forked() {
   if (!forked()) return;
   throw Error(Code::Unavailable, "",
-              "Cannot use the tpu device in a forked subprocess: its runtime was started before the fork. Keep tensors on the "
+              "Cannot use the tpu device in a forked subprocess: its runtime was started before the fork. "
+              "Keep tensors on the "
               "CPU in worker processes, or use the 'spawn' start method of multiprocessing.");
 }
 

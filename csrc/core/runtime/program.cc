@@ -1,6 +1,7 @@
 #include "core/runtime/program.h"
 
 #include <cstring>
+#include <new>
 
 #include "core/base/error.h"
 
@@ -36,18 +37,26 @@ std::array<uint64_t, 2> ScalarValue::as(DType t) const {
   const float single = is_int ? static_cast<float>(integer) : static_cast<float>(re);  // rounded once
   if (t == DType::Bool) return bits_of<uint8_t>(is_int ? integer != 0 : re != 0 || im != 0);
   switch (t) {
-    case DType::F32: return bits_of(single);
-    case DType::F64: return bits_of(real);
-    case DType::BF16: return bits_of(bfloat16_bits(single));
-    case DType::F16: return bits_of(half_bits(single));
-    case DType::C64: return bits_of(std::array{single, static_cast<float>(im)});
-    case DType::C128: return bits_of(std::array{real, im});
-    case DType::F8E4M3: case DType::F8E5M2:
+    case DType::F32:
+      return bits_of(single);
+    case DType::F64:
+      return bits_of(real);
+    case DType::BF16:
+      return bits_of(bfloat16_bits(single));
+    case DType::F16:
+      return bits_of(half_bits(single));
+    case DType::C64:
+      return bits_of(std::array{single, static_cast<float>(im)});
+    case DType::C128:
+      return bits_of(std::array{real, im});
+    case DType::F8E4M3:
+    case DType::F8E5M2:
       throw Error(Code::Unimplemented, "", "a float8 scalar: convert it from float32 in the program");
-    default: break;
+    default:
+      break;
   }
   // Of the integers only u64 reaches beyond 2^63.
-  const int64_t whole = is_int          ? integer
+  const int64_t whole = is_int         ? integer
                         : re >= 0x1p63 ? static_cast<int64_t>(static_cast<uint64_t>(re))
                                        : static_cast<int64_t>(re);
   std::array<uint64_t, 2> out{};
@@ -55,8 +64,8 @@ std::array<uint64_t, 2> ScalarValue::as(DType t) const {
   return out;
 }
 
-void Program::launch(Device& device, std::span<Cell* const> cells, std::span<const ScalarValue> scalars, Generator* generator,
-                     std::vector<ArrayPtr>& outputs) const {
+void Program::launch(Device& device, std::span<Cell* const> cells, std::span<const ScalarValue> scalars,
+                     Generator* generator, std::vector<ArrayPtr>& outputs) const {
   // Reused between launches of a thread: no allocation once warm.
   thread_local std::vector<pjrt::Buffer*> arguments;
   thread_local std::vector<int64_t> keep;
@@ -76,10 +85,19 @@ void Program::launch(Device& device, std::span<Cell* const> cells, std::span<con
     }
     arguments.push_back(&extras.back()->buffer());
   }
+  device.need(bytes);
   std::unique_lock enqueue(device.enqueue());
   for (size_t i = 0; i < plan.written.size(); i++)
-    if (plan.donated[i] >= 0 && cells[plan.written[i]]->array.use_count() > 1) keep.push_back(plan.donated[i]);
-  executable->execute(arguments, device.index(), keep, results);
+    if (plan.donated[i] >= 0 && cells[plan.written[i]]->array.use_count() > 1)
+      keep.push_back(plan.donated[i]);
+  try {
+    executable->execute(arguments, device.index(), keep, results);
+  } catch (const Error& e) {
+    if (e.code == Code::OutOfMemory) throw device.out_of_memory(bytes);
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw device.out_of_memory(bytes);
+  }
 
   outputs.clear();
   size_t next = 0;
@@ -92,8 +110,11 @@ void Program::launch(Device& device, std::span<Cell* const> cells, std::span<con
     cell.type = {cell.array->buffer().dtype(), cell.array->buffer().dims()};
     if (!first) first = cell.array;
   }
+  // Asked for while nobody can give the array away.
+  pjrt::Event done = first ? first->buffer().ready() : pjrt::Event();
   enqueue.unlock();
-  device.launched(first, checks ? std::make_shared<Array>(std::move(results[next]), device) : nullptr, checks);
+  device.launched(std::move(done),
+                  checks ? std::make_shared<Array>(std::move(results[next]), device) : nullptr, checks);
   extras.clear();
 }
 

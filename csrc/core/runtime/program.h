@@ -23,12 +23,13 @@ struct Program {
   graph::Lowered plan;  // its module text is dropped after the compile
   std::shared_ptr<pjrt::Executable> executable;
   std::shared_ptr<const std::vector<ops::Parameters::Check>> checks;  // null when there are none
+  int64_t bytes = 0;  // of memory that a launch takes for its results
 
-  /// Launches on a device. `cells` are the graph's cells, in order; those that the graph writes get their new array, the old one
-  /// being reused when its cell is its only owner. `outputs` is filled with the graph's outputs. `generator` is needed when
-  /// uses_random().
-  void launch(Device& device, std::span<Cell* const> cells, std::span<const ScalarValue> scalars, Generator* generator,
-              std::vector<ArrayPtr>& outputs) const;
+  /// Launches on a device. `cells` are the graph's cells, in order; those that the graph writes get their new
+  /// array, the old one being reused when its cell is its only owner. `outputs` is filled with the graph's
+  /// outputs. `generator` is needed when uses_random().
+  void launch(Device& device, std::span<Cell* const> cells, std::span<const ScalarValue> scalars,
+              Generator* generator, std::vector<ArrayPtr>& outputs) const;
   bool uses_random() const { return plan.extra.random_count > 0; }
 };
 

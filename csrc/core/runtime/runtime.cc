@@ -1,8 +1,10 @@
 #include "core/runtime/runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 
 #include "core/base/env.h"
@@ -20,6 +22,35 @@ std::atomic<Runtime*> instance{nullptr};  // never destroyed: tensors may outliv
 std::string env_or_empty(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
+}
+
+// A digest of what the processor is and can do. A program for the host's CPU may use all of it, and would
+// crash on another.
+std::string host_cpu() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string facts;
+  for (std::string line; std::getline(file, line) && !line.empty();)  // the first of the processors
+    for (const char* name : {"model name", "flags", "CPU implementer", "CPU part", "Features", "isa"})
+      if (line.starts_with(name)) facts += line + "\n";
+  return cache::digest({{"cpuinfo", facts}});
+}
+
+size_t program_capacity() {
+  const int64_t entries = env::get_int("TORCH_TPU_CACHE_ENTRIES");
+  if (entries < 0)
+    throw Error(Code::Value, "",
+                text("TORCH_TPU_CACHE_ENTRIES=", entries, ": expected a number of programs, 0 or more"));
+  return static_cast<size_t>(entries);
+}
+
+// Bytes of the new arrays; those that take over an argument's memory are not counted.
+int64_t result_bytes(const graph::Graph& graph, const graph::Lowered& plan) {
+  int64_t bytes = 0;
+  const auto add = [&](const hlo::Type& t) { bytes += t.elements() * size_of(t.dtype); };
+  for (const hlo::Type& t : plan.outputs) add(t);
+  for (size_t i = 0; i < plan.written.size(); i++)
+    if (plan.donated[i] < 0) add(graph.cells[plan.written[i]]);
+  return bytes;
 }
 
 }  // namespace
@@ -55,8 +86,7 @@ Runtime& Runtime::get() {
 bool Runtime::started() { return instance.load(std::memory_order_acquire) != nullptr; }
 
 Runtime::Runtime(const Choice& choice)
-    : disk_(cache::Disk::from_environment()),
-      executables_(static_cast<size_t>(env::get_int("TORCH_TPU_CACHE_ENTRIES"))) {
+    : disk_(cache::Disk::from_environment()), executables_(program_capacity()) {
   auto plugin = pjrt::Plugin::load(choice.plugin);
   client_ = pjrt::Client::create(plugin, choice.options);
   const std::string name = client_->platform_name();
@@ -64,8 +94,9 @@ Runtime::Runtime(const Choice& choice)
   // Without this XLA's CPU compiler drops the NaN of max(1, NaN), maximum and max pooling included.
   if (platform_ == ops::Platform::Cpu) options_.overrides["xla_cpu_enable_fast_min_max"] = false;
   for (int i = 0; i < client_->device_count(); i++) devices_.push_back(std::make_unique<Device>(client_, i));
-  plugin_identity_ = text(name, " ", client_->platform_version(), " api ", plugin->api_major(), ".", plugin->api_minor(), " ",
-                          plugin->attribute("xla_version"));
+  plugin_identity_ = text(name, " ", client_->platform_version(), " api ", plugin->api_major(), ".",
+                          plugin->api_minor(), " ", plugin->attribute("xla_version"));
+  if (client_->host_memory()) host_cpu_ = host_cpu();
   watch_forks();
   if (!choice.notice.empty()) notice(choice.notice);
   log("runtime", text("started ", choice.plugin, ": ", plugin_identity_, ", ", client_->device_count(), " x ",
@@ -75,8 +106,11 @@ Runtime::Runtime(const Choice& choice)
 Device& Runtime::device(int index) {
   if (index < 0 || index >= device_count())
     throw Error(Code::InvalidArgument, "",
-                text("tpu:", index, " does not exist: there ", device_count() == 1 ? "is 1 tpu device" : "are " + std::to_string(device_count()) + " tpu devices",
-                     ", numbered from 0", platform_ == ops::Platform::Cpu ? " (TORCH_TPU_CPU_DEVICES sets how many)" : ""));
+                text("tpu:", index, " does not exist: there ",
+                     device_count() == 1 ? "is 1 tpu device"
+                                         : "are " + std::to_string(device_count()) + " tpu devices",
+                     ", numbered from 0",
+                     platform_ == ops::Platform::Cpu ? " (TORCH_TPU_CPU_DEVICES sets how many)" : ""));
   return *devices_[index];
 }
 
@@ -88,6 +122,7 @@ std::shared_ptr<pjrt::Executable> Runtime::executable_for(const std::string& mod
                                          {"compile options", options_.serialize()},
                                          {"plugin", plugin_identity_},
                                          {"device kind", client_->device_kind(0)},
+                                         {"host cpu", host_cpu_},
                                          {"XLA_FLAGS", env_or_empty("XLA_FLAGS")},
                                          {"LIBTPU_INIT_ARGS", env_or_empty("LIBTPU_INIT_ARGS")}});
   if (auto known = executables_.find(key)) {
@@ -100,13 +135,15 @@ std::shared_ptr<pjrt::Executable> Runtime::executable_for(const std::string& mod
       log("cache", text("disk hit ", key.substr(0, 12), " for ", why));
       return executables_.insert(key, executable);
     } catch (const Error& e) {
-      log("cache", text("the plugin refused entry ", key.substr(0, 12), " (", e.what(), "): compiling again"));
+      log("cache",
+          text("the plugin refused entry ", key.substr(0, 12), " (", e.what(), "): compiling again"));
       disk_.remove(key);
     }
   }
   const auto start = std::chrono::steady_clock::now();
   auto executable = client_->compile(module, options_);
-  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+  const auto us =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
   compiles++;
   compile_us += us;
   log("compiles", text(why, ": ", us / 1000, " ms, module ", key.substr(0, 12)));
@@ -130,6 +167,7 @@ std::shared_ptr<const Program> Runtime::compile(const graph::Graph& graph, const
   } catch (const Error& e) {
     throw Error(e.code, "", text(e.what(), "\nwhile compiling ", why));
   }
+  program->bytes = result_bytes(graph, program->plan);
   program->plan.module.clear();
   program->plan.module.shrink_to_fit();
   if (!program->plan.extra.checks.empty())
@@ -139,8 +177,13 @@ std::shared_ptr<const Program> Runtime::compile(const graph::Graph& graph, const
 
 const ArrayPtr& Cell::materialize() {
   if (!array) {
-    const std::vector<char> zeros(static_cast<size_t>(type.elements() * size_of(type.dtype)));
-    array = Runtime::get().device(device).upload(zeros.data(), type);
+    Device& owner = Runtime::get().device(device);
+    const int64_t bytes = type.elements() * size_of(type.dtype);
+    // Not a vector: pages that the system has zeroed need not be written.
+    const std::unique_ptr<void, void (*)(void*)> zeros(
+        std::calloc(static_cast<size_t>(std::max<int64_t>(bytes, 1)), 1), std::free);
+    if (!zeros) throw owner.out_of_memory(bytes);
+    array = owner.upload(zeros.get(), type);
   }
   return array;
 }

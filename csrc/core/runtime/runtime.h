@@ -1,4 +1,5 @@
-// The process's one runtime: the client, its devices, and programs from memory, from disk or from the compiler.
+// The process's one runtime: the client, its devices, and programs from memory, from disk or from the
+// compiler.
 #pragma once
 
 #include <functional>
@@ -25,8 +26,8 @@ class Runtime {
  public:
   /// Sets how the plugin is chosen; must be called before the first get(). It may throw.
   static void set_chooser(std::function<Choice()> chooser);
-  /// Starts the client on the first call. Throws Error(Unavailable) when there is none to start, each time anew, and in a forked
-  /// child of a process that had started it.
+  /// Starts the client on the first call. Throws Error(Unavailable) when there is none to start, each time
+  /// anew, and in a forked child of a process that had started it.
   static Runtime& get();
   static bool started();
 
@@ -36,9 +37,12 @@ class Runtime {
   Device& device(int index);
   ops::Platform platform() const { return platform_; }
   cache::Disk& disk() { return disk_; }
+  /// Forgets the programs in memory that nobody holds.
+  void forget_programs() { executables_.clear(); }
 
   /// A program for the graph. Takes it from the disk cache when it is there. `why` is logged with a compile.
-  std::shared_ptr<const Program> compile(const graph::Graph& graph, const graph::Settings& settings, const std::string& why);
+  std::shared_ptr<const Program> compile(const graph::Graph& graph, const graph::Settings& settings,
+                                         const std::string& why);
 
  private:
   Runtime(const Choice& choice);
@@ -48,7 +52,7 @@ class Runtime {
   std::vector<std::unique_ptr<Device>> devices_;
   ops::Platform platform_;
   pjrt::CompileOptions options_;
-  std::string plugin_identity_;
+  std::string plugin_identity_, host_cpu_;
   cache::Disk disk_;
   cache::Lru<pjrt::Executable> executables_;  // by digest: graphs with different keys may have one module
 };

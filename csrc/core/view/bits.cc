@@ -6,7 +6,8 @@ using namespace hlo;
 
 namespace {
 
-// Bits can only be reinterpreted between types that have them: bool stands for a byte, complex for its two parts.
+// Bits can only be reinterpreted between types that have them: bool stands for a byte, complex for its two
+// parts.
 DType bits_of(DType t) { return t == DType::Bool ? DType::U8 : real_of(t); }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Views that reinterpret a storage's bytes as another dtype (view(dtype), view_as_real, view_as_complex). Both types are taken
-// apart into units, the narrower of the two; an element of k > 1 units gets one more, innermost dimension of size k.
+// Views that reinterpret a storage's bytes as another dtype (view(dtype), view_as_real, view_as_complex).
+// Both types are taken apart into units, the narrower of the two; an element of k > 1 units gets one more,
+// innermost dimension of size k.
 #pragma once
 
 #include "core/view/recipe.h"

@@ -14,8 +14,8 @@ using namespace hlo;
 
 namespace {
 
-/// A view as slices of a reshaped array. The array's dims are split and merged into `base` so that each view dimension walks one
-/// of them: base dim j is cut to start[j] + i * step[j], i < count[j].
+/// A view as slices of a reshaped array. The array's dims are split and merged into `base` so that each view
+/// dimension walks one of them: base dim j is cut to start[j] + i * step[j], i < count[j].
 struct Slices {
   Dims base, start, count, step;
   Dims axis;  // for each base dim the view dimension that walks it, or -1
@@ -39,14 +39,16 @@ std::vector<Walk> walks(const Layout& v) {
 std::optional<Slices> find_slices(const Layout& v, const Dims& cell_dims) {
   const std::vector<Walk> moves = walks(v);
   const int64_t total = product(cell_dims);
-  // `cuts` are the strides of the factorisation's dims, descending; the first cut's dim reaches up to `total`.
+  // `cuts` are the strides of the factorisation's dims, descending; the first cut's dim reaches up to
+  // `total`.
   Dims cuts;
   const Dims strides = row_major(cell_dims);
   for (size_t i = 0; i < cell_dims.size(); i++)
     if (cell_dims[i] > 1) cuts.push_back(strides[i]);
   if (cuts.empty() || cuts.back() != 1) cuts.push_back(1);
   const auto top_of = [&](size_t j) { return j == 0 ? total : cuts[j - 1]; };
-  // A view dimension that crosses the dims (a diagonal) or runs past the top of its dim needs a boundary gone.
+  // A view dimension that crosses the dims (a diagonal) or runs past the top of its dim needs a boundary
+  // gone.
   for (const Walk& m : moves) {
     size_t j = 0;
     while (cuts[j] > m.stride) j++;  // the largest cut that is not above the stride
@@ -93,8 +95,8 @@ struct Stretch {
   Layout inner;
 };
 
-// A view whose shape the array's length does not fit (a matrix somewhere in a flat buffer) may be slices of a stretch of it:
-// one as long as a multiple of the view's largest stride. nullopt when it is not.
+// A view whose shape the array's length does not fit (a matrix somewhere in a flat buffer) may be slices of a
+// stretch of it: one as long as a multiple of the view's largest stride. nullopt when it is not.
 std::optional<Stretch> find_stretch(const Layout& v, int64_t total) {
   const std::vector<Walk> moves = walks(v);
   if (moves.empty()) return std::nullopt;
@@ -126,7 +128,8 @@ Dims moving_sizes(const Layout& v) {
   return out;
 }
 
-// From the order of the factorisation's dims to the view's dimensions (moving ones only), as a permutation of `kept` axes.
+// From the order of the factorisation's dims to the view's dimensions (moving ones only), as a permutation of
+// `kept` axes.
 Dims order_of(const Slices& s) {
   Dims axes;
   for (int64_t a : s.axis)
@@ -199,7 +202,8 @@ Value write_same_type(Value cell, Value update, const Layout& v) {
     interior.push_back(slices->step[j] - 1);
     high.push_back(slices->base[j] - slices->start[j] - ((slices->count[j] - 1) * slices->step[j] + 1));
   }
-  Value hit = pad(full(b, 1, Type{DType::Bool, x.dims()}), b.constant(0, DType::Bool), slices->start, high, interior);
+  Value hit =
+      pad(full(b, 1, Type{DType::Bool, x.dims()}), b.constant(0, DType::Bool), slices->start, high, interior);
   Value spread = pad(x, like(x, 0), slices->start, high, interior);
   return reshape(select(hit, spread, base), cell.dims());
 }
@@ -227,8 +231,10 @@ Dims memory_order(const Dims& sizes, const Dims& strides) {
   Dims order(sizes.size()), moving;
   std::iota(order.begin(), order.end(), 0);
   // Dims of size 1 may have any stride: they stay where they are, the others are sorted round them.
-  std::copy_if(order.begin(), order.end(), std::back_inserter(moving), [&](int64_t d) { return sizes[d] != 1; });
-  std::stable_sort(moving.begin(), moving.end(), [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  std::copy_if(order.begin(), order.end(), std::back_inserter(moving),
+               [&](int64_t d) { return sizes[d] != 1; });
+  std::stable_sort(moving.begin(), moving.end(),
+                   [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
   auto next = moving.begin();
   for (int64_t& d : order)
     if (sizes[d] != 1) d = *next++;
@@ -236,8 +242,8 @@ Dims memory_order(const Dims& sizes, const Dims& strides) {
 }
 
 bool covers(const Layout& v) {
-  return product(v.sizes) * size_of(v.dtype) == product(v.cell_dims) * size_of(v.cell_dtype) && v.offset == 0 &&
-         is_dense(v.sizes, v.strides);
+  return product(v.sizes) * size_of(v.dtype) == product(v.cell_dims) * size_of(v.cell_dtype) &&
+         v.offset == 0 && is_dense(v.sizes, v.strides);
 }
 
 Value read(Value cell, const Layout& v) {
@@ -251,7 +257,8 @@ Value write(Value cell, Value update, const Layout& v) {
   if (v.is_whole()) return update;
   if (v.cell_dtype == v.dtype) return write_same_type(cell, update, v);
   const DType unit = common_unit(v.cell_dtype, v.dtype);
-  return from_units(write_same_type(to_units(cell, unit), to_units(update, unit), in_units(v, unit)), v.cell_dtype);
+  return from_units(write_same_type(to_units(cell, unit), to_units(update, unit), in_units(v, unit)),
+                    v.cell_dtype);
 }
 
 }  // namespace tpu::view

@@ -1,5 +1,6 @@
-// How a strided view lies in the dense array of its storage, as StableHLO: slice, reshape, transpose and broadcast where the
-// strides allow it, gather and scatter for every other (overlapping, unaligned) as_strided.
+// How a strided view lies in the dense array of its storage, as StableHLO: slice, reshape, transpose and
+// broadcast where the strides allow it, gather and scatter for every other (overlapping, unaligned)
+// as_strided.
 #pragma once
 
 #include "core/hlo/functions.h"
@@ -27,8 +28,8 @@ hlo::Value write(hlo::Value cell, hlo::Value update, const Layout& layout);
 /// True when a write replaces every element, so that the old array is not needed.
 bool covers(const Layout& layout);
 
-/// The order in which a result with these strides lies in memory: dims sorted by stride, largest first (stable). A tensor whose
-/// strides are dense in that order is stored as the transposed array.
+/// The order in which a result with these strides lies in memory: dims sorted by stride, largest first
+/// (stable). A tensor whose strides are dense in that order is stored as the transposed array.
 Dims memory_order(const Dims& sizes, const Dims& strides);
 /// True when sizes and strides fill a block without gaps or overlap.
 bool is_dense(const Dims& sizes, const Dims& strides);

@@ -1,5 +1,6 @@
 #include "core/runtime/device.h"
 
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -85,37 +86,94 @@ TEST(Device, TheScalarCacheIsBounded) {
 TEST(Device, WhatHasFinishedIsNotInFlight) {
   Fresh f;
   ArrayPtr a = f.upload(10);
-  f.device.launched(a, nullptr, nullptr);
-  f.device.launched(nullptr, nullptr, nullptr);  // a launch without results
+  f.device.launched(a->buffer().ready(), nullptr, nullptr);
+  f.device.launched(pjrt::Event(), nullptr, nullptr);  // a launch without results
   f.device.synchronize();
   EXPECT_TRUE(f.device.in_flight().empty());
   std::weak_ptr<Array> watch = a;
-  f.device.launched(a, nullptr, nullptr);
+  f.device.launched(a->buffer().ready(), nullptr, nullptr);
   a.reset();
   EXPECT_TRUE(watch.expired());  // being in flight keeps nothing alive
+  EXPECT_EQ(f.device.memory().allocated, 0);
   f.device.synchronize();
 }
 
-// A chain of matrix products takes long enough to be seen on its way.
+// A chain of matrix products, which takes long enough to be seen on its way.
+struct Slow {
+  Type type{DType::F32, {256, 256}};
+  std::shared_ptr<pjrt::Executable> program;
+  Slow() {
+    hlo::Builder b;
+    hlo::Value x = b.parameter(type);
+    for (int i = 0; i < 20; i++) x = dot_general(x, x, {}, {}, {1}, {0}) * (1.0 / 256);
+    program = world().client().compile(b.finish({x}), {});
+  }
+  ArrayPtr input(Device& device) const {
+    const std::vector<float> ones(256 * 256, 1.0f);
+    return device.upload(ones.data(), type);
+  }
+  ArrayPtr launch(const ArrayPtr& in, Device& device) const {
+    auto result = std::make_shared<Array>(std::move(run(*program, {&in->buffer()})[0]), device);
+    device.launched(result->buffer().ready(), nullptr, nullptr);
+    return result;
+  }
+};
+
 TEST(Device, SynchronizeWaitsForWhatWasLaunched) {
   Fresh f;
-  hlo::Builder b;
-  const Type type{DType::F32, {256, 256}};
-  hlo::Value x = b.parameter(type);
-  for (int i = 0; i < 20; i++) x = dot_general(x, x, {}, {}, {1}, {0}) * (1.0 / 256);
-  const auto program = world().client().compile(b.finish({x}), {});
-  const std::vector<float> ones(256 * 256, 1.0f);
-  ArrayPtr in = f.device.upload(ones.data(), type);
+  const Slow slow;
+  const ArrayPtr in = slow.input(f.device);
   std::vector<ArrayPtr> results;
-  for (int i = 0; i < 3; i++) {
-    auto out = run(*program, {&in->buffer()});
-    results.push_back(std::make_shared<Array>(std::move(out[0]), f.device));
-    f.device.launched(results.back(), nullptr, nullptr);
-  }
+  for (int i = 0; i < 3; i++) results.push_back(slow.launch(in, f.device));
   f.device.synchronize();
   EXPECT_TRUE(f.device.in_flight().empty());
   for (const ArrayPtr& r : results) EXPECT_TRUE(r->buffer().ready().is_ready());
   EXPECT_EQ(numbers(fetch(results[2]))[0], 1.0);
+}
+
+TEST(Device, SynchronizeWaitsForResultsThatNobodyWants) {
+  Fresh f;
+  const Slow slow;
+  const ArrayPtr in = slow.input(f.device);
+  std::vector<pjrt::Event> done;
+  for (int i = 0; i < 3; i++) done.push_back(slow.launch(in, f.device)->buffer().ready());
+  f.device.synchronize();
+  for (const pjrt::Event& e : done) EXPECT_TRUE(e.is_ready());
+}
+
+TEST(Device, TheHostIsHeldBackByLaunchesThatAreNotDone) {
+  Fresh f;
+  const Slow slow;
+  const ArrayPtr in = slow.input(f.device);
+  const pjrt::Event first = slow.launch(in, f.device)->buffer().ready();
+  for (int i = 0; i < 255; i++) f.device.launched(pjrt::Event(), nullptr, nullptr);
+  f.device.launched(pjrt::Event(), nullptr, nullptr);  // takes the first launch's place
+  EXPECT_TRUE(first.is_ready());
+}
+
+TEST(Device, AnArrayThatFitsNowhereIsOutOfMemory) {
+  Fresh f;
+  const auto [free, total] = f.device.free_and_total();
+  EXPECT_GT(free, 0);
+  EXPECT_LE(free, total);
+  EXPECT_NO_THROW(f.device.need(1 << 20));
+  for (const auto& ask :
+       std::vector<std::function<void()>>{[&] { f.device.need(int64_t{1} << 48); },
+                                          [&] {
+                                            Cell cell{0, {DType::F32, {int64_t{1} << 46}}, nullptr};
+                                            cell.materialize();
+                                          }}) {
+    try {
+      ask();
+      FAIL() << "256 TiB were found";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code, Code::OutOfMemory);
+      EXPECT_NE(std::string(e.what()).find("tried to allocate 262144.00 GiB (281474976710656 bytes)"),
+                std::string::npos)
+          << e.what();
+      EXPECT_NE(std::string(e.what()).find("bytes) are free"), std::string::npos) << e.what();
+    }
+  }
 }
 
 TEST(Cell, MaterializesToZerosOnce) {

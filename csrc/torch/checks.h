@@ -1,0 +1,14 @@
+// What is checked on the host before a program is made for a call.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include "torch/schema.h"
+
+namespace tpu::torch_shim {
+
+/// RuntimeError, as on the CPU, for a written tensor whose elements share memory or that overlaps an argument
+/// in part. It depends on nothing but the key, so it is for a miss only.
+void check_overlaps(const OpPlan& plan, const c10::Stack& stack);
+
+}  // namespace tpu::torch_shim

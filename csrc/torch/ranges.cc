@@ -1,0 +1,61 @@
+// arange and range: their length is known on the host, start and step are runtime parameters.
+#include <torch/library.h>
+
+#include <cmath>
+
+#include "torch/engine.h"
+#include "torch/errors.h"
+
+namespace tpu::torch_shim {
+namespace {
+
+// ceil((end - start) / step), in the type the range counts in; `inclusive` is the deprecated torch.range.
+int64_t range_length(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
+                     c10::ScalarType type, bool inclusive) {
+  TORCH_CHECK(step.toDouble() != 0, "step must be nonzero");
+  TORCH_CHECK(std::isfinite(start.toDouble()) && std::isfinite(end.toDouble()),
+              "unsupported range: ", start.toDouble(), " -> ", end.toDouble());
+  const bool up = step.toDouble() > 0;
+  TORCH_CHECK(up ? end.toDouble() >= start.toDouble() : end.toDouble() <= start.toDouble(),
+              "upper bound and lower bound inconsistent with step sign");
+  if (c10::isIntegralType(type, true) && start.isIntegral(true) && end.isIntegral(true) &&
+      step.isIntegral(true)) {
+    const int64_t s = step.toLong(), span = end.toLong() - start.toLong();
+    return inclusive ? span / s + 1 : (span + s - (s > 0 ? 1 : -1)) / s;
+  }
+  const double steps = (end.toDouble() - start.toDouble()) / step.toDouble();
+  TORCH_CHECK(steps <= 9.2e18, "invalid size, possible overflow?");
+  return static_cast<int64_t>(inclusive ? std::floor(steps) + 1 : std::ceil(steps));
+}
+
+void fill_range(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out,
+                bool inclusive) {
+  const int64_t n = range_length(start, end, step, out.scalar_type(), inclusive);
+  if (out.numel() != n) out.resize_({n});
+  if (n == 0) return;
+  run_internal("tpu::arange", {"self!", "start", "step"}, {out, start, step});
+}
+
+at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
+                       at::Tensor& out) {
+  return guarded([&]() -> at::Tensor& {
+    fill_range(start, end, step, out, false);
+    return out;
+  });
+}
+
+at::Tensor& range_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
+                      at::Tensor& out) {
+  return guarded([&]() -> at::Tensor& {
+    fill_range(start, end, step, out, true);
+    return out;
+  });
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("arange.start_out", arange_out);
+  m.impl("range.out", range_out);
+}
+
+}  // namespace
+}  // namespace tpu::torch_shim

@@ -1,0 +1,64 @@
+"""What the operator tests share: a compile cache of their own, a known seed, and a count of host fallbacks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import torch_tpu  # noqa: F401  (registers the device where the entry point is not installed)
+
+sys.path.insert(0, str(Path(__file__).parent))  # for op_db.py and known.py
+
+FALLBACKS = "host fallbacks"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_cache() -> Iterator[None]:
+    """Programs are compiled cold and shared by the workers of this run, unless the device has started already."""
+    if torch.tpu.is_initialized():
+        yield
+        return
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    folder = Path(tempfile.gettempdir()) / f"torch_tpu-tests-{run}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCH_TPU_CACHE_DIR", str(folder))
+        torch.ones(1, device="tpu") + 1
+        yield
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _known_seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def count_fallbacks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Adds the host fallbacks of a test to the summary at the end of the run."""
+    before = Counter(torch.tpu.cache_stats()["fallback_ops"])
+    yield
+    happened = Counter(torch.tpu.cache_stats()["fallback_ops"]) - before
+    if happened:
+        request.node.user_properties.append((FALLBACKS, dict(happened)))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    total: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                # A report that crossed to another process comes back as plain lists.
+                if name == FALLBACKS and report.when == "teardown":
+                    total.update(value)
+    if total:
+        each = ", ".join(f"{name.removeprefix('aten::')} {n}" for name, n in total.most_common())
+        terminalreporter.write_line(f"host fallbacks, {len(total)} operators: {each}")
