@@ -7,6 +7,8 @@ SHELL := bash
 
 PYTHON ?= $(shell command -v python3.11 || echo python3)
 JOBS ?= $(shell nproc)
+# One compiler for CMake and for pip: what one of them has built, ccache has for the other.
+export CXX
 # Where pip finds torch: the default index unless told otherwise, e.g. TORCH_PIP_ARGS="--index-url <CPU wheels>".
 TORCH_PIP_ARGS ?=
 PYTEST_ARGS ?= -n $(JOBS) --dist loadfile
@@ -53,13 +55,13 @@ $(STAMPS)/tools: requirements/build.txt requirements/lint.txt | $(STAMPS)/torch
 # Editable: Python is read from the work tree; C++ is rebuilt here, incrementally in build/, when a source changed.
 $(STAMPS)/package: $(EXTENSION_SOURCES) $(STAMPS)/tools
 	@echo "== torchtpu, with the packages of its tests and examples"
-	@command -v c++ >/dev/null || { echo "a C++20 compiler is needed: on Debian, apt-get install g++"; exit 1; }
+	@command -v $(CXX) >/dev/null || { echo "a C++20 compiler is needed: on Debian, apt-get install g++"; exit 1; }
 	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[test,examples]'
 	@touch $@
 
 # GoogleTest comes from the system. Installed only when missing, and only where that is possible.
 system:
-	@if ! printf '#include <gtest/gtest.h>\n' | c++ -x c++ -fsyntax-only - 2>/dev/null; then \
+	@if ! printf '#include <gtest/gtest.h>\n' | $(CXX) -x c++ -fsyntax-only - 2>/dev/null; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "== GoogleTest and ccache from the distribution"; \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends g++ libgtest-dev ccache >/dev/null; \

@@ -25,6 +25,9 @@ def choose() -> tuple[str, str, dict[str, int | str | bool], str]:
     # The plugins log to stderr, also false alarms as errors; what goes wrong comes back as an exception anyway.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     choice = _platform.choose()
+    if not _platform.tpu_nodes():
+        # libtpu would ask Google Cloud's metadata server for a TPU, for minutes where there is no such server.
+        os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     notice = ""
     if choice.platform == "cpu" and not os.environ.get("TORCH_TPU_PLATFORM"):
         notice = f"{choice.reason}: device 'tpu' is XLA's CPU device (TORCH_TPU_PLATFORM=cpu hides this line)"

@@ -1,4 +1,5 @@
-// Which scaled_dot_product_attention runs: our one-program forward and backward where they apply, PyTorch's composite elsewhere.
+// Which scaled_dot_product_attention runs: our one-program forward and backward where they apply, PyTorch's
+// composite elsewhere.
 #include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DispatchStub.h>
@@ -11,10 +12,11 @@ int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor&
                const std::optional<at::Tensor>& mask, double /*dropout*/, bool /*is_causal*/,
                std::optional<double> /*scale*/, bool /*enable_gqa*/) {
   const bool fits = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 && query.size(0) == key.size(0) &&
-                    key.size(0) == value.size(0) && key.size(1) == value.size(1) && key.size(2) == value.size(2) &&
-                    key.size(1) > 0 && query.size(1) % key.size(1) == 0 && query.is_floating_point() && query.numel() > 0 &&
-                    key.numel() > 0 && value.numel() > 0 && query.scalar_type() == key.scalar_type() &&
-                    query.scalar_type() == value.scalar_type() && !(mask && mask->defined() && mask->requires_grad());
+                    key.size(0) == value.size(0) && key.size(1) == value.size(1) &&
+                    key.size(2) == value.size(2) && key.size(1) > 0 && query.size(1) % key.size(1) == 0 &&
+                    query.is_floating_point() && query.numel() > 0 && key.numel() > 0 && value.numel() > 0 &&
+                    query.scalar_type() == key.scalar_type() && query.scalar_type() == value.scalar_type() &&
+                    !(mask && mask->defined() && mask->requires_grad());
   return static_cast<int64_t>(fits ? at::SDPBackend::overrideable : at::SDPBackend::math);
 }
 

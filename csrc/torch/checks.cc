@@ -53,6 +53,18 @@ void check_draws(const OpPlan& plan, c10::Stack& stack) {
               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
 }
 
+// PyTorch hands these operators conjugated views as they are; the device reads memory.
+void resolve_conjugates(const OpPlan& plan, c10::Stack& stack) {
+  const size_t base = stack.size() - plan.arguments.size();
+  for (size_t i = 0; i < plan.arguments.size(); i++) {
+    c10::IValue& v = stack[base + i];
+    if (!v.isTensor() || !v.toTensor().defined() || !v.toTensor().is_conj()) continue;
+    TORCH_CHECK_NOT_IMPLEMENTED(!plan.arguments[i].written, plan.name,
+                                ": cannot write to a conjugated view; use ", "resolve_conj() first");
+    v = v.toTensor().resolve_conj();
+  }
+}
+
 // The arguments of a random operator, by PyTorch's own checks: the same call on a host tensor without
 // elements.
 void check_distribution(const OpPlan& plan, c10::Stack& stack) {
@@ -125,6 +137,9 @@ Prepare prepare_for(const std::string& name) {
                            "nanmedian.dim_values",
                            "mode.values",
                            "kthvalue.values"});
+    add(resolve_conjugates,
+        {"_conj_physical", "addmm", "addmm.out", "addmm_", "baddbmm", "baddbmm.out", "baddbmm_", "bmm",
+         "bmm.out", "dot", "dot.out", "mm", "mm.out", "vdot", "vdot.out"});
     add(check_draws, {"multinomial", "multinomial.out"});
     add(refuse_negative_exponent, {"pow.Tensor_Scalar", "pow_.Scalar", "pow.Tensor_Scalar_out"});
     add(check_distribution, {"normal_", "uniform_", "bernoulli_.float", "exponential_", "geometric_",

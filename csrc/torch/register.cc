@@ -2,6 +2,7 @@
 // has.
 #include <torch/library.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -89,6 +90,12 @@ bool is_structural(std::string_view base) {
 
 bool is_functional(const c10::FunctionSchema& s) { return !s.is_mutable(); }
 
+// No result is an argument, whatever else the operator writes: its own Meta kernel tells the results' types.
+bool results_are_new(const c10::FunctionSchema& s) {
+  return std::none_of(s.returns().begin(), s.returns().end(),
+                      [](const c10::Argument& r) { return r.alias_info() != nullptr; });
+}
+
 }  // namespace
 
 void register_table() {
@@ -104,7 +111,8 @@ void register_table() {
     std::string full =
         op.schema().name() + (op.schema().overload_name().empty() ? "" : "." + op.schema().overload_name());
     if (r.plans.contains(full)) return;
-    if (op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) return;  // a hand-written kernel in this folder
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1))
+      return;  // a hand-written kernel in this folder
     std::shared_ptr<OpPlan> plan = make_plan(op.schema(), entry, std::move(functional));
     plan->prepare = prepare_for(full);
     library->impl(full.substr(6).c_str(),
@@ -127,7 +135,7 @@ void register_table() {
       log("dispatch", name + " is a composite: its entry is not registered");
       continue;
     }
-    add(*op, entry, is_functional(op->schema()) ? std::optional<c10::OperatorHandle>(*op) : std::nullopt);
+    add(*op, entry, results_are_new(op->schema()) ? std::optional<c10::OperatorHandle>(*op) : std::nullopt);
     if (is_functional(op->schema())) functionals.emplace_back(&entry, *op);
   }
   for (const auto& [entry, op] : functionals) {

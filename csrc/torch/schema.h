@@ -53,7 +53,8 @@ struct Expected {
   c10::ScalarType dtype = c10::ScalarType::Undefined;  // Undefined: the result is no tensor
   std::vector<int64_t> sizes, strides;
   bool contiguous = true;
-  std::optional<int64_t> number = std::nullopt;  // a result that is an integer, known without running anything
+  std::optional<int64_t> number =
+      std::nullopt;  // a result that is an integer, known without running anything
 };
 
 /// A captured program: its inputs are the tensors of a call, in order of appearance; cells and layouts are

@@ -1,4 +1,5 @@
 // Allocation, views and storage: the operators that move no data on the device.
+#include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -42,7 +43,9 @@ at::Tensor empty(IntArrayRef sizes, std::optional<c10::ScalarType> dtype, std::o
                  std::optional<c10::MemoryFormat> format) {
   check_options(layout, pin_memory);
   check_sizes(sizes);
-  at::Tensor t = new_tensor(device_of(device), c10::dtype_or_default(dtype), sizes);
+  const c10::ScalarType type = c10::dtype_or_default(dtype);
+  at::detail::computeStorageNbytesContiguous(sizes, c10::elementSize(type));  // refuses a size that overflows
+  at::Tensor t = new_tensor(device_of(device), type, sizes);
   if (format && *format != c10::MemoryFormat::Contiguous && *format != c10::MemoryFormat::Preserve)
     return new_tensor(t.device().index(), t.scalar_type(), sizes,
                       *format == c10::MemoryFormat::ChannelsLast ? c10::get_channels_last_strides_2d(sizes)

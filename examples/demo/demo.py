@@ -6,10 +6,15 @@ Run it from anywhere: `python examples/demo/demo.py --help`.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+import os
 import sys
 import time
 from pathlib import Path
+
+# Threads of CPU torch that wait for each other would otherwise burn the time of whoever shares the machine.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import torch
 
@@ -46,9 +51,13 @@ def arguments() -> argparse.Namespace:
 def ready(name: str) -> torch.device:
     """The device called `name`, after a first use of it; exits with its own message when that fails."""
     try:
+        # Installed, the package registers itself with `import torch`; in a bare checkout, or with
+        # TORCH_DEVICE_BACKEND_AUTOLOAD=0, somebody has to import it.
+        if name.split(":")[0] == "tpu" and not hasattr(torch, "tpu"):
+            importlib.import_module("torch_tpu")
         device = torch.device(name)
         torch.zeros(1, device=device).cpu()
-    except (RuntimeError, NotImplementedError, ModuleNotFoundError, AssertionError) as error:
+    except (RuntimeError, NotImplementedError, ImportError, AssertionError) as error:
         sys.exit(f"demo: cannot use device {name!r}: {error}")
     return device
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import torch_tpu  # noqa: F401  (registers the device where the entry point is not installed)
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 from miniatures import MINIATURES, train

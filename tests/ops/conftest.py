@@ -1,14 +1,9 @@
-"""What the operator tests share: a compile cache of their own, a known seed, and a count of host fallbacks."""
+"""What the operator tests share: a known seed, and a count of host fallbacks."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,24 +11,7 @@ import torch
 
 import torch_tpu  # noqa: F401  (registers the device where the entry point is not installed)
 
-sys.path.insert(0, str(Path(__file__).parent))  # for op_db.py and known.py
-
 FALLBACKS = "host fallbacks"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _compile_cache() -> Iterator[None]:
-    """Programs are compiled cold and shared by the workers of this run, unless the device has started already."""
-    if torch.tpu.is_initialized():
-        yield
-        return
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    folder = Path(tempfile.gettempdir()) / f"torch_tpu-tests-{run}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCH_TPU_CACHE_DIR", str(folder))
-        torch.ones(1, device="tpu") + 1
-        yield
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

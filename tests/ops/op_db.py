@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from known import KNOWN, POSITIONS, RANDOM, TOLERANCES
+from known import HOST_ARGUMENTS, KNOWN, POSITIONS, RANDOM, TOLERANCES
 from torch.testing._internal.common_device_type import toleranceOverride
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -20,9 +20,14 @@ OPS: dict[str, OpInfo] = {op.formatted_name: op for op in op_db}
 SAMPLES = 4
 VARIANT_SAMPLES = 2
 
-# A half float of a sum, in another order of summation, moves by a unit in the last place of its terms, which may be much
-# larger than the sum.
-_FLOOR = {torch.float32: (2e-6, 1e-5), torch.bfloat16: (1.6e-2, 4e-3), torch.complex64: (4e-6, 1e-5)}
+# (rtol, atol) by the dtype of a result.
+_FLOOR = {
+    torch.float32: (2e-6, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.bfloat16: (1.6e-2, 1e-3),
+    torch.complex64: (4e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
+}
 
 
 def supported(op: OpInfo, dtype: torch.dtype) -> bool:
@@ -59,23 +64,31 @@ def check(op: OpInfo, dtype: torch.dtype) -> None:
 
 def forward(op: OpInfo, dtype: torch.dtype) -> None:
     for sample in samples(op, dtype, SAMPLES):
-        on_device = moved(sample)
+        on_device = moved(op, sample)
         expected = call(op, sample)
-        if expected is not NotImplemented:
-            compare(op, dtype, sample, on_device, expected, call_or_raise(op, on_device))
+        if expected is NotImplemented:
+            continue
+        found = call_or_raise(op, on_device)
+        try:
+            compare(op, sample, expected, found)
+        except AssertionError:
+            # CPU torch rounds to a half float in the middle of some operators: then the exact result decides.
+            exact = call(op, widened(sample)) if dtype == torch.bfloat16 else NotImplemented
+            if exact is NotImplemented:
+                raise
+            rounded = tree_map(lambda e, t: e.to(t.dtype) if isinstance(e, torch.Tensor) else e, exact, expected)
+            compare(op, sample, rounded, found)
 
 
 def gradient(op: OpInfo, dtype: torch.dtype) -> None:
     for sample in samples(op, dtype, SAMPLES, requires_grad=True):
-        on_device = moved(sample)
+        on_device = moved(op, sample)
         expected = call(op, sample)
         if expected is NotImplemented:
             continue
         wanted = gradients(sample, expected)
         found = gradients(on_device, call_or_raise(op, on_device))
-        assert len(wanted) == len(found), f"{len(found)} gradients instead of {len(wanted)}; {describe(sample)}"
-        if op.formatted_name not in RANDOM:
-            close(op, dtype, sample, wanted, found, "gradient")
+        close(op, sample, wanted, found, "gradient")
 
 
 def in_place(op: OpInfo, dtype: torch.dtype) -> None:
@@ -83,7 +96,7 @@ def in_place(op: OpInfo, dtype: torch.dtype) -> None:
     for sample in samples(op, dtype, VARIANT_SAMPLES):
         if sample.broadcasts_input or not isinstance(sample.input, torch.Tensor):
             continue
-        on_device = moved(sample)
+        on_device = moved(op, sample)
         try:
             expected = quiet(function, sample.input.clone(), *sample.args, **sample.kwargs)
         except (RuntimeError, ValueError, NotImplementedError):
@@ -91,12 +104,12 @@ def in_place(op: OpInfo, dtype: torch.dtype) -> None:
         target = on_device.input.clone()
         found = quiet(function, target, *on_device.args, **on_device.kwargs)
         assert found is target, f"the in-place form returned another tensor; {describe(sample)}"
-        compare(op, dtype, sample, on_device, expected, found)
+        compare(op, sample, expected, found)
 
 
 def out(op: OpInfo, dtype: torch.dtype) -> None:
     for sample in samples(op, dtype, VARIANT_SAMPLES):
-        on_device = moved(sample)
+        on_device = moved(op, sample)
         expected = call(op, sample)
         tensors = isinstance(expected, torch.Tensor) or (
             isinstance(expected, (tuple, list)) and all(isinstance(t, torch.Tensor) for t in expected)
@@ -110,7 +123,7 @@ def out(op: OpInfo, dtype: torch.dtype) -> None:
         returned = call_or_raise(op, on_device, out=target)
         for a, b in zip(tree_leaves(returned), tree_leaves(target), strict=True):
             assert a is b, f"out= is not what was returned; {describe(sample)}"
-        compare(op, dtype, sample, on_device, expected, target)
+        compare(op, sample, expected, target)
 
 
 # ---- samples
@@ -120,24 +133,42 @@ def samples(op: OpInfo, dtype: torch.dtype, count: int, requires_grad: bool = Fa
     return itertools.islice(quiet(op.sample_inputs, "cpu", dtype, requires_grad=requires_grad), count)
 
 
-def moved(sample: SampleInput) -> SampleInput:
+def changed(sample: SampleInput, change: Callable[[Any], Any]) -> SampleInput:
+    """The sample with every tensor, number and device in it replaced."""
+    return SampleInput(
+        tree_map(change, sample.input),
+        args=tree_map(change, tuple(sample.args)),
+        kwargs=tree_map(change, dict(sample.kwargs)),
+        output_process_fn_grad=sample.output_process_fn_grad,
+    )
+
+
+def moved(op: OpInfo, sample: SampleInput) -> SampleInput:
     """The sample on the device: leaves of their own that require gradients where the sample's do."""
 
     def move(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return value.detach().to("tpu").requires_grad_(value.requires_grad)
-        if isinstance(value, torch.device) or value == "cpu":
+        if isinstance(value, torch.device) or (isinstance(value, str) and value == "cpu"):
             return torch.device("tpu")
         if isinstance(value, torch.Generator):
             return torch.Generator(device="tpu").manual_seed(value.initial_seed())
         return value
 
-    return SampleInput(
-        tree_map(move, sample.input),
-        args=tree_map(move, tuple(sample.args)),
-        kwargs=tree_map(move, dict(sample.kwargs)),
-        output_process_fn_grad=sample.output_process_fn_grad,
-    )
+    if op.formatted_name in HOST_ARGUMENTS:
+        return SampleInput(move(sample.input), args=tuple(sample.args), kwargs=dict(sample.kwargs))
+    return changed(sample, move)
+
+
+def widened(sample: SampleInput) -> SampleInput:
+    """The sample in float32 where it is in bfloat16."""
+
+    def widen(value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.dtype == torch.bfloat16:
+            return value.float()
+        return torch.float32 if value is torch.bfloat16 else value
+
+    return changed(sample, widen)
 
 
 def quiet(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -175,15 +206,22 @@ def gradients(sample: SampleInput, result: Any) -> list[torch.Tensor | None]:
 
 
 # ---- comparison
-def compare(
-    op: OpInfo, dtype: torch.dtype, sample: SampleInput, on_device: SampleInput, expected: Any, found: Any
-) -> None:
-    if op.formatted_name in POSITIONS and isinstance(found, tuple) and len(found) == 2:
+def compare(op: OpInfo, sample: SampleInput, expected: Any, found: Any) -> None:
+    if op.formatted_name in POSITIONS and (op.formatted_name == "argsort" or len(tree_leaves(found)) == 2):
         # Of equal elements any may be chosen: the chosen position must hold the value.
-        close(op, dtype, sample, expected[0], found[0], "values")
-        close(op, dtype, sample, elements(sample, expected[1]), elements(sample, found[1].cpu()), "elements at the positions")
+        *values, wanted = tree_leaves(expected)
+        *others, positions = tree_leaves(found)
+        close(op, sample, values, others, "values")
+        assert positions.dtype == wanted.dtype, f"positions are {positions.dtype}; {describe(sample)}"
+        close(op, sample, elements(sample, wanted), elements(sample, positions.cpu()), "elements at the positions")
     else:
-        close(op, dtype, sample, expected, found, "result")
+        close(op, sample, expected, found, "result")
+
+
+def random(op: OpInfo, sample: SampleInput) -> bool:
+    if op.formatted_name == "nn_functional_multi_head_attention_forward":
+        return sample.args[9] > 0 and sample.kwargs["training"]
+    return op.formatted_name in RANDOM or sample.kwargs.get("dropout_p", 0) > 0
 
 
 def elements(sample: SampleInput, positions: torch.Tensor) -> torch.Tensor:
@@ -204,15 +242,15 @@ def tolerance(op: OpInfo, dtype: torch.dtype) -> dict[str, float]:
     for decorator in op.decorators:
         for inner in getattr(decorator, "decorators", [decorator]):
             if isinstance(inner, toleranceOverride) and dtype in inner.d:
-                pairs.append((inner.d[dtype].rtol, inner.d[dtype].atol))
+                pairs += [(inner.d[dtype].rtol, inner.d[dtype].atol)]
     if op.formatted_name in TOLERANCES:
         pairs.append(TOLERANCES[op.formatted_name][:2])
     return {"rtol": max(p[0] for p in pairs), "atol": max(p[1] for p in pairs)}
 
 
-def close(op: OpInfo, dtype: torch.dtype, sample: SampleInput, expected: Any, found: Any, what: str) -> None:
+def close(op: OpInfo, sample: SampleInput, expected: Any, found: Any, what: str) -> None:
     wanted, got = tree_leaves(expected), tree_leaves(found)
-    assert len(wanted) == len(got), f"{len(got)} results instead of {len(wanted)}; {describe(sample)}"
+    assert len(wanted) == len(got), f"{len(got)} {what}s instead of {len(wanted)}; {describe(sample)}"
     for a, b in zip(wanted, got, strict=True):
         if not isinstance(a, torch.Tensor):
             assert a == b or (a != a and b != b), f"{b} instead of {a}; {describe(sample)}"
@@ -222,14 +260,14 @@ def close(op: OpInfo, dtype: torch.dtype, sample: SampleInput, expected: Any, fo
         assert (a.shape, a.dtype) == (b.shape, b.dtype), (
             f"{what} is {b.dtype} {tuple(b.shape)} instead of {a.dtype} {tuple(a.shape)}; {describe(sample)}"
         )
-        if op.formatted_name not in RANDOM:
+        if not random(op, sample):
             torch.testing.assert_close(
                 b,
                 a.detach(),
                 equal_nan=True,
                 check_stride=False,
                 msg=lambda text: f"{what}: {text}\n{describe(sample)}",
-                **tolerance(op, dtype),
+                **tolerance(op, a.dtype),
             )
 
 

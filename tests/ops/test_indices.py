@@ -76,7 +76,9 @@ def test_negative_indices_count_from_the_end() -> None:
 
 def test_ignored_targets_are_no_indices() -> None:
     scores, target = torch.randn(3, 4), torch.tensor([1, -100, 2])
-    torch.testing.assert_close(F.cross_entropy(scores.to("tpu"), target.to("tpu")).cpu(), F.cross_entropy(scores, target))
+    torch.testing.assert_close(
+        F.cross_entropy(scores.to("tpu"), target.to("tpu")).cpu(), F.cross_entropy(scores, target)
+    )
 
 
 # ---- masks

@@ -1,4 +1,4 @@
-"""Random operators: their distributions by moments and Kolmogorov-Smirnov, their ranges, and the checks of their arguments."""
+"""Random operators: distributions by moments and Kolmogorov-Smirnov, ranges, and the checks of arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 import torch
 
 N = 20_000
-# The distance that samples of the distribution itself exceed once in 100,000 runs; the seed is fixed, so it is once or never.
+# The distance that samples of the distribution itself exceed once in 100,000 runs; the seed is fixed, so it is once or
+# never.
 KOLMOGOROV = math.sqrt(-0.5 * math.log(0.5e-5)) / math.sqrt(N)
 
 
@@ -31,7 +32,10 @@ CONTINUOUS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], Cdf]] = {
     "log_normal": (lambda t: t.log_normal_(0.5, 0.7), lambda x: normal_cdf((x.log() - 0.5) / 0.7)),
     "rand": (lambda t: torch.rand_like(t), lambda x: x.clamp(0, 1)),
     "randn": (lambda t: torch.randn_like(t), normal_cdf),
-    "gamma": (lambda t: torch._standard_gamma(torch.full_like(t, 2.5)), lambda x: torch.special.gammainc(2.5 + 0 * x, x)),
+    "gamma": (
+        lambda t: torch._standard_gamma(torch.full_like(t, 2.5)),
+        lambda x: torch.special.gammainc(2.5 + 0 * x, x),
+    ),
     "dirichlet": (
         lambda t: torch._sample_dirichlet(torch.ones((*t.shape, 3), dtype=t.dtype, device=t.device))[..., 0],
         lambda x: 1 - (1 - x) ** 2,
@@ -160,7 +164,7 @@ WRONG: dict[str, Callable[[torch.Tensor], object]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_arguments_raise_what_cpu_torch_raises(name: str) -> None:
-    with pytest.raises(Exception) as expected:  # noqa: B017 (which one is for the CPU to say)
+    with pytest.raises(Exception) as expected:
         WRONG[name](torch.ones(4))
     target = torch.ones(4, device="tpu")
     with pytest.raises(type(expected.value)) as found:

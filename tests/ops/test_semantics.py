@@ -12,8 +12,8 @@ import pytest
 import torch
 
 DTYPES = (
-    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32,
-    torch.float64, torch.complex64, torch.complex128,
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
+    torch.float32, torch.float64, torch.complex64, torch.complex128,
 )  # fmt: skip
 nan, inf = float("nan"), float("inf")
 
@@ -109,17 +109,26 @@ SPECIAL = [nan, inf, -inf, 0.0, -0.0, 1.5, -2.5, 0.5]
 @pytest.mark.parametrize(
     "name",
     "max min argmax argmin sum prod mean any all amax amin sort cummax cummin cumsum logsumexp median nanmedian "
-    "nansum isnan isfinite sign sgn round floor ceil trunc frac relu sigmoid tanh exp log sqrt rsqrt reciprocal signbit "
-    "nan_to_num abs neg softmax log1p expm1 unique".split(),
+    "nansum isnan isfinite sign sgn round floor ceil trunc frac relu sigmoid tanh exp log sqrt rsqrt reciprocal "
+    "signbit nan_to_num abs neg softmax log1p expm1 unique".split(),
 )
 def test_special_values(name: str) -> None:
-    dims = {"cummax": (0,), "cummin": (0,), "cumsum": (0,), "logsumexp": (0,), "amax": (0,), "amin": (0,), "softmax": (0,)}
+    dims = {
+        "cummax": (0,),
+        "cummin": (0,),
+        "cumsum": (0,),
+        "logsumexp": (0,),
+        "amax": (0,),
+        "amin": (0,),
+        "softmax": (0,),
+    }
     for data in (SPECIAL, SPECIAL[1:], [0.0, -0.0], [2.0, 1.0, 2.0, 1.0]):
         same(lambda d, data=data: getattr(torch.tensor(data, device=d), name)(*dims.get(name, ())))
 
 
-@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "atan2", "fmod", "remainder", "copysign", "hypot",
-                                  "pow", "div", "eq", "lt", "floor_divide", "nextafter", "logaddexp", "xlogy"])  # fmt: skip
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "atan2", "fmod", "remainder", "copysign",
+                                  "hypot", "pow", "div", "eq", "lt", "floor_divide", "nextafter", "logaddexp",
+                                  "xlogy"])  # fmt: skip
 def test_special_values_in_pairs(name: str) -> None:
     pairs = list(itertools.product(SPECIAL, SPECIAL))
     left, right = ([p[i] for p in pairs] for i in (0, 1))
@@ -127,7 +136,16 @@ def test_special_values_in_pairs(name: str) -> None:
 
 
 def test_signs_of_zeros() -> None:
-    for f in (torch.neg, torch.abs, torch.sqrt, torch.round, torch.trunc, torch.relu, lambda x: x * -1, lambda x: x + 0.0):
+    for f in (
+        torch.neg,
+        torch.abs,
+        torch.sqrt,
+        torch.round,
+        torch.trunc,
+        torch.relu,
+        lambda x: x * -1,
+        lambda x: x + 0.0,
+    ):
         same(lambda d, f=f: torch.signbit(f(torch.tensor([0.0, -0.0], device=d))))
 
 
@@ -153,7 +171,9 @@ def test_rounding_ties_go_to_even() -> None:
 
 
 def test_conversions() -> None:
-    for source, target in itertools.product((torch.float32, torch.float64, torch.bfloat16), (torch.int32, torch.int64, torch.int16)):
+    for source, target in itertools.product(
+        (torch.float32, torch.float64, torch.bfloat16), (torch.int32, torch.int64, torch.int16)
+    ):
         same(lambda d, s=source, t=target: torch.tensor([1.9, -1.9, 300.5, 0.0], device=d).to(s).to(t))
     same(lambda d: torch.tensor([nan, inf, 0.1, 0.0], device=d).to(torch.bool))
     same(lambda d: torch.tensor([300, -1, 255, 256], device=d).to(torch.uint8))
@@ -164,8 +184,8 @@ def test_conversions() -> None:
 # ---- empty tensors
 @pytest.mark.parametrize(
     "name",
-    "sum prod mean any all sort cumsum exp relu unique nonzero flatten t std var logsumexp max min argmax argmin median amax "
-    "amin norm softmax log_softmax topk flip unbind contiguous clone tolist trace diag triu".split(),
+    "sum prod mean any all sort cumsum exp relu unique nonzero flatten t std var logsumexp max min argmax argmin "
+    "median amax amin norm softmax log_softmax topk flip unbind contiguous clone tolist trace diag triu".split(),
 )
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 4)], ids=str)
 def test_empty_tensors(name: str, shape: tuple[int, ...]) -> None:
@@ -179,7 +199,20 @@ def test_empty_tensors(name: str, shape: tuple[int, ...]) -> None:
         return
     if name not in with_dim:
         same(program)
-    if name in with_dim or name in {"sum", "prod", "mean", "any", "all", "max", "min", "argmax", "argmin", "median", "amax", "amin"}:
+    if name in with_dim or name in {
+        "sum",
+        "prod",
+        "mean",
+        "any",
+        "all",
+        "max",
+        "min",
+        "argmax",
+        "argmin",
+        "median",
+        "amax",
+        "amin",
+    }:
         same(lambda d: program(d, 0))
         same(lambda d: program(d, -1))
 
@@ -188,23 +221,41 @@ def test_products_of_empty_matrices() -> None:
     for m, k, n in itertools.product((0, 2), repeat=3):
         same(lambda d, m=m, k=k, n=n: torch.ones(m, k, device=d) @ torch.ones(k, n, device=d))
         same(lambda d, m=m, k=k, n=n: torch.bmm(torch.ones(m, k, n, device=d), torch.ones(m, n, k, device=d)))
-        same(lambda d, m=m, k=k, n=n: torch.addmm(torch.ones(n, device=d), torch.ones(m, k, device=d), torch.ones(k, n, device=d)))
+        same(
+            lambda d, m=m, k=k, n=n: torch.addmm(
+                torch.ones(n, device=d), torch.ones(m, k, device=d), torch.ones(k, n, device=d)
+            )
+        )
     same(lambda d: torch.cat([torch.ones(0, device=d), torch.ones(2, 3, device=d)]))
     same(lambda d: torch.nn.functional.linear(torch.ones(0, 4, device=d), torch.ones(3, 4, device=d)))
     same(lambda d: torch.nn.functional.conv2d(torch.ones(0, 3, 5, 5, device=d), torch.ones(2, 3, 3, 3, device=d)))
     same(lambda d: torch.nn.functional.embedding(torch.ones(0, dtype=torch.long, device=d), torch.ones(3, 2, device=d)))
-    same(lambda d: torch.nn.functional.cross_entropy(torch.ones(0, 3, device=d), torch.ones(0, dtype=torch.long, device=d)))
+    same(
+        lambda d: torch.nn.functional.cross_entropy(
+            torch.ones(0, 3, device=d), torch.ones(0, dtype=torch.long, device=d)
+        )
+    )
 
 
 # ---- distinct values and counts
 def test_sizes_that_come_from_values() -> None:
     same(lambda d: torch.unique(torch.tensor([3, 1, 1, 2, 3], device=d), return_inverse=True, return_counts=True))
     same(lambda d: torch.unique(torch.tensor([True, False, True], device=d)))
-    same(lambda d: torch.unique(torch.tensor([[1, 2], [0, 5], [1, 2]], device=d), dim=0, return_inverse=True, return_counts=True))
+    same(
+        lambda d: torch.unique(
+            torch.tensor([[1, 2], [0, 5], [1, 2]], device=d), dim=0, return_inverse=True, return_counts=True
+        )
+    )
     same(lambda d: torch.unique(torch.tensor([[1, 0, 1], [2, 5, 2]], device=d), dim=1))
     same(lambda d: torch.unique(torch.randn(5, 0, device=d), dim=0))
-    same(lambda d: torch.unique_consecutive(torch.tensor([1, 1, 2, 1], device=d), return_inverse=True, return_counts=True))
-    same(lambda d: torch.unique_consecutive(torch.tensor([[1, 1], [1, 1], [2, 1]], device=d), dim=0, return_counts=True))
+    same(
+        lambda d: torch.unique_consecutive(
+            torch.tensor([1, 1, 2, 1], device=d), return_inverse=True, return_counts=True
+        )
+    )
+    same(
+        lambda d: torch.unique_consecutive(torch.tensor([[1, 1], [1, 1], [2, 1]], device=d), dim=0, return_counts=True)
+    )
     same(lambda d: torch.bincount(torch.tensor([1, 4, 1], device=d)))
     same(lambda d: torch.bincount(torch.tensor([1, 4, 1], device=d), torch.tensor([0.5, 1, 2], device=d), minlength=9))
     same(lambda d: torch.bincount(torch.tensor([1, -4], device=d)))

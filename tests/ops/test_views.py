@@ -91,9 +91,7 @@ WRITES: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
-@settings(
-    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_chains_of_views_and_writes(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from([(4, 6), (2, 3, 4), (7,), (3, 1, 5), ()]))

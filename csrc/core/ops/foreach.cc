@@ -15,6 +15,7 @@ Value lower(Call& c, const std::string& op, const std::vector<std::string>& name
   const Op* entry = Table::get().find(op);
   if (!entry) throw Error(Code::Internal, c.op(), "there is no entry " + op);
   std::vector<Arg> args;
+  args.reserve(values.size());
   for (size_t i = 0; i < values.size(); i++) args.push_back(Ref{static_cast<int>(i)});
   const std::vector<Type> outs{out};
   Call inner(c.lowering, op, names, args, values, outs);

@@ -87,26 +87,25 @@ Dims grouped(Call& c) {
 Results group_norm(Call& c) {
   Value x = c.tensor("input");
   const DType t = wide(x);
-  const Dims dims = x.dims(), split = grouped(c), channels{1, split[1], split[2], 1};
+  const Dims split = grouped(c), channels{1, split[1], split[2], 1};
   Normalised n = normalise(c, reshape(convert(x, t), split), {2, 3}, c.scalar("eps", t));
   Value y = n.x;
   if (c.has("weight")) y = y * reshape(c.tensor("weight", t), channels);
   if (c.has("bias")) y = y + reshape(c.tensor("bias", t), channels);
-  return {reshape(y, dims), reshape(n.mean, {split[0], split[1]}), reshape(n.rstd, {split[0], split[1]})};
+  return {reshape(y, x.dims()), reshape(n.mean, {split[0], split[1]}), reshape(n.rstd, {split[0], split[1]})};
 }
 
 Results group_norm_backward(Call& c) {
   Value x = c.tensor("input");
   const DType t = wide(x);
-  const Dims dims = x.dims(), split = grouped(c), each{split[0], split[1], 1, 1},
-             channels{1, split[1], split[2], 1};
+  const Dims split = grouped(c), each{split[0], split[1], 1, 1}, channels{1, split[1], split[2], 1};
   Value rstd = reshape(c.tensor("rstd", t), each), grad = reshape(c.tensor("grad_out", t), split);
   Value normal = (reshape(convert(x, t), split) - reshape(c.tensor("mean", t), each)) * rstd;
   const std::vector<bool> wanted = c.flags("output_mask");
   Values out(3);
   if (wanted[0]) {
     Value scaled = c.has("weight") ? grad * reshape(c.tensor("weight", t), channels) : grad;
-    out[0] = reshape(input_gradient(c, scaled, normal, rstd, {2, 3}), dims);
+    out[0] = reshape(input_gradient(c, scaled, normal, rstd, {2, 3}), x.dims());
   }
   const Dims flat{split[1] * split[2]};
   if (wanted[1]) out[1] = reshape(fast_sum(c, grad * normal, {0, 3}), flat);

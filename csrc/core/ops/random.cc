@@ -125,6 +125,11 @@ Results randperm(Call& c) {
 void random(Table& t) {
   // uniform(self, from, to): from + u * (to - from); what rounds up to `to` counts as `from`.
   t.op("uniform", [](Call& c) -> Results {
+    if (is_complex(c.out_dtype())) {  // both parts
+      const Type part{real_of(c.out_dtype()), c.out().dims};
+      Value low = c.scalar("from", part.dtype), width = c.scalar("to", part.dtype) - low;
+      return complex(low + uniform(c, part) * width, low + uniform(c, part) * width);
+    }
     const DType ct = c.compute_dtype();
     Value from = c.scalar("from", ct), to = c.scalar("to", ct);
     Value x = convert(from + uniform(c, c.out()) * (to - from), c.out_dtype());

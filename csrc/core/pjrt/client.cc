@@ -59,6 +59,7 @@ class Release {
 std::shared_ptr<Client> Client::create(std::shared_ptr<Plugin> plugin,
                                        const std::map<std::string, Option>& options) {
   std::vector<PJRT_NamedValue> values;
+  values.reserve(options.size());
   for (const auto& [name, option] : options) values.push_back(named(name, option));
   auto args = make_args<PJRT_Client_Create_Args>(PJRT_Client_Create_Args_STRUCT_SIZE);
   args.create_options = values.data();
