@@ -1,4 +1,8 @@
-// arange and range: their length is known on the host, start and step are runtime parameters.
+// arange, range and their kin: the length is known on the host, start and step are runtime parameters.
+#include <ATen/native/Resize.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/logspace.h>
 #include <torch/library.h>
 
 #include <cmath>
@@ -52,7 +56,31 @@ at::Tensor& range_out(const at::Scalar& start, const at::Scalar& end, const at::
   });
 }
 
+// The out= forms whose functional ones make their result from options: made, then copied.
+at::Tensor& write_to(at::Tensor& out, const at::Tensor& made) {
+  at::native::resize_output(out, made.sizes());
+  return out.copy_(made);
+}
+
+at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
+  return write_to(out, at::linspace(start, end, steps, out.options()));
+}
+
+at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base,
+                         at::Tensor& out) {
+  return write_to(out, at::logspace(start, end, steps, base, out.options()));
+}
+
+at::Tensor& eye_out(int64_t n, at::Tensor& out) { return write_to(out, at::eye(n, out.options())); }
+at::Tensor& eye_m_out(int64_t n, int64_t m, at::Tensor& out) {
+  return write_to(out, at::eye(n, m, out.options()));
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("linspace.out", linspace_out);
+  m.impl("logspace.out", logspace_out);
+  m.impl("eye.out", eye_out);
+  m.impl("eye.m_out", eye_m_out);
   m.impl("arange.start_out", arange_out);
   m.impl("range.out", range_out);
 }

@@ -47,7 +47,7 @@ bool writes_only_self(const c10::FunctionSchema& s) {
 }
 
 // Entries for captured graphs only: in eager mode these are views (structural.cc), copies between devices
-// (transfer.cc), or sized by values (factories.cc).
+// (transfer.cc), or sized by values (ranges.cc).
 bool is_structural(std::string_view base) {
   static const std::set<std::string_view> names = {"copy",
                                                    "arange",

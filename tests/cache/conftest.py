@@ -20,7 +20,7 @@ def report(**facts):
     print("report: " + json.dumps(torch.tpu.cache_stats() | facts))
 """
 
-# Four programs, and the number they lead to.
+# A few programs, and the number they lead to.
 WORK = """
 x = torch.arange(6.0).to("tpu").view(2, 3)
 y = (x @ x.t() + 1).relu().sum()
@@ -71,7 +71,7 @@ def start() -> Any:
     for process in started:
         if process.popen.poll() is None:
             process.popen.kill()
-            process.popen.wait()
+            process.popen.communicate()
 
 
 @pytest.fixture

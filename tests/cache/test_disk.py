@@ -7,15 +7,12 @@ import os
 import shutil
 import signal
 import struct
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from conftest import ANSWER, WORK
+from tests.cache.conftest import ANSWER, WORK
 
 
 def entries(folder: Path) -> list[Path]:
@@ -148,7 +145,7 @@ def test_a_process_killed_in_its_first_run_leaves_a_good_folder(start, run, tmp_
         assert time.monotonic() < deadline and victim.popen.poll() is None
         time.sleep(0.001)
     victim.popen.send_signal(signal.SIGKILL)
-    victim.popen.wait()
+    victim.popen.communicate()
     again = run("report(answer=[torch.ones(n).to('tpu').exp().sum().item() for n in (1, 2, 40)])", folder).report
     assert again["answer"] == pytest.approx([2.718282, 5.436564, 108.7313], rel=1e-6)
     assert again["disk_hits"] >= 2

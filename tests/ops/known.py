@@ -6,25 +6,24 @@ An entry of KNOWN that passes fails its test, so that the list says what is.
 from __future__ import annotations
 
 _NO_SPARSE = "the device has dense tensors only"
-_STATISTICS = "saved statistics are float32, as on CUDA, where CPU torch rounds them to the input's dtype"
+_OUTSIDE = "it reads the storage outside of its input, which a copy to a device leaves behind"
+_STATISTICS = "saved statistics are as on CUDA: of float32, and there in evaluation too"
 
 # Operator (with its variant) -> check -> reason. A check is "forward", "gradient", "in-place" or "out", with a dtype or
 # without (then it fails for every dtype), or "all".
 KNOWN: dict[str, dict[str, str]] = {
-    "as_strided_partial_views": {
-        "all": "it reads the storage outside of its input, which a copy to a device leaves behind"
-    },
+    "as_strided_partial_views": {"forward": _OUTSIDE, "gradient": _OUTSIDE},
     "chalf": {"all": "no compiler has half complex numbers"},
     "logcumsumexp": {
         "forward complex64": "the phase is right up to a multiple of 2 pi, which depends on the order of summation"
     },
-    "native_batch_norm": {"forward bfloat16": _STATISTICS},
+    "native_batch_norm": {"forward": _STATISTICS, "out": _STATISTICS},
     "native_layer_norm": {"forward bfloat16": _STATISTICS},
-    "_native_batch_norm_legit": {"forward bfloat16": _STATISTICS},
+    "_native_batch_norm_legit": {"forward": _STATISTICS},
     "_batch_norm_with_update": {"forward bfloat16": _STATISTICS},
-    "sparse_mm_reduce": {"all": _NO_SPARSE},
-    "sparse_sampled_addmm": {"all": _NO_SPARSE},
-    "to_sparse": {"all": _NO_SPARSE},
+    "sparse_mm_reduce": {"forward": _NO_SPARSE, "gradient": _NO_SPARSE},
+    "sparse_sampled_addmm": {"forward": _NO_SPARSE, "gradient": _NO_SPARSE},
+    "to_sparse": {"forward": _NO_SPARSE, "gradient": _NO_SPARSE},
 }
 
 # Results that differ from the CPU's by nature: only their number, shapes and dtypes are compared.
@@ -47,5 +46,7 @@ POSITIONS: set[str] = {
 # Operators whose tensor arguments beside the input stay on the CPU, on every device.
 HOST_ARGUMENTS: set[str] = {"tensor_split"}
 
-# Operator -> (rtol, atol, reason) where torch.testing's tolerances and those of PyTorch's own tests are too narrow.
-TOLERANCES: dict[str, tuple[float, float, str]] = {}
+# (operator, what is compared) -> (rtol, atol, reason) where the tolerances of op_db.py and PyTorch's own tests are too narrow.
+TOLERANCES: dict[tuple[str, str], tuple[float, float, str]] = {
+    ("logcumsumexp", "gradient"): (1e-2, 1e-2, "it cancels: CPU torch is 2e-3 off the float64 result, the device 3e-3"),
+}
