@@ -116,7 +116,7 @@ void Frame::add_tensor(const OpPlan& plan, const at::Tensor& t, const Argument& 
     is_whole = whole();
   }
   key += is_whole ? Tag::Whole : Tag::View;
-  put(static_cast<uint16_t>(index));
+  put(static_cast<uint32_t>(index << 1 | (cell->array ? 0 : 1)));
   put(dtype);
   put(static_cast<uint8_t>(sizes.size()));
   put(sizes.data(), sizes.size() * sizeof(int64_t));
@@ -263,7 +263,10 @@ void Frame::read(const OpPlan& plan, const c10::Stack& stack) {
 }
 
 void Frame::bind(graph::Graph& g) const {
-  for (const Cell* c : cells) g.cells.push_back(c->type);
+  for (const Cell* c : cells) {
+    g.cells.push_back(c->type);
+    g.fresh.push_back(!c->array);
+  }
   for (const Input& input : inputs_) g.inputs.push_back({input.cell, layout_of(*input.tensor)});
 }
 

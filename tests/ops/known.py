@@ -46,7 +46,7 @@ POSITIONS: set[str] = {
 # Operators whose tensor arguments beside the input stay on the CPU, on every device.
 HOST_ARGUMENTS: set[str] = {"tensor_split"}
 
-# (operator, what is compared) -> (rtol, atol, reason) where the tolerances of op_db.py and PyTorch's own tests are too narrow.
+# (operator, what is compared) -> (rtol, atol, reason) where the tolerances of op_db.py are too narrow.
 TOLERANCES: dict[tuple[str, str], tuple[float, float, str]] = {
     ("logcumsumexp", "gradient"): (1e-2, 1e-2, "it cancels: CPU torch is 2e-3 off the float64 result, the device 3e-3"),
 }

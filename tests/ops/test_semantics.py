@@ -135,16 +135,19 @@ def test_special_values_in_pairs(name: str) -> None:
     same(lambda d: getattr(torch, name)(torch.tensor(left, device=d), torch.tensor(right, device=d)))
 
 
-def test_signs_of_zeros() -> None:
+@pytest.mark.parametrize("name", ["neg", "abs", "sqrt", "round", "trunc", "relu", "sign", "sin", "tanh", "ceil"])
+def test_signs_of_zeros(name: str) -> None:
+    same(lambda d: torch.signbit(getattr(torch, name)(torch.tensor([0.0, -0.0], device=d))))
+
+
+def test_signs_of_zeros_in_arithmetic() -> None:
     for f in (
-        torch.neg,
-        torch.abs,
-        torch.sqrt,
-        torch.round,
-        torch.trunc,
-        torch.relu,
         lambda x: x * -1,
         lambda x: x + 0.0,
+        lambda x: x - 0.0,
+        lambda x: x + x,
+        lambda x: 0 - x,
+        lambda x: x / -3,
     ):
         same(lambda d, f=f: torch.signbit(f(torch.tensor([0.0, -0.0], device=d))))
 

@@ -70,6 +70,10 @@ Lowered lower(const Graph& g, const Settings& settings) {
   const std::vector<bool> read = cells_read(g);
   for (size_t k = 0; k < g.cells.size(); k++) {
     if (!read[k]) continue;
+    if (k < g.fresh.size() && g.fresh[k]) {
+      cells[k] = full(lowering.b, 0, g.cells[k]);
+      continue;
+    }
     parameter[k] = static_cast<int>(out.cells.size());
     out.cells.push_back(static_cast<int>(k));
     cells[k] = lowering.b.parameter(g.cells[k]);
