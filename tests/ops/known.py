@@ -22,7 +22,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "_native_batch_norm_legit": {"forward": _STATISTICS},
     "_batch_norm_with_update": {"forward bfloat16": _STATISTICS},
     "sparse_mm_reduce": {"forward": _NO_SPARSE, "gradient": _NO_SPARSE},
-    "sparse_sampled_addmm": {"forward": _NO_SPARSE, "gradient": _NO_SPARSE},
+    "sparse_sampled_addmm": {"all": _NO_SPARSE},
     "to_sparse": {"forward": _NO_SPARSE, "gradient": _NO_SPARSE},
 }
 

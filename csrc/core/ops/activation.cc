@@ -24,7 +24,7 @@ struct Backward {
   Value g, x;
 };
 
-Value relu(Value x) { return maximum(x, like(x, 0)); }
+Value relu(Value x) { return select(x < 0.0, like(x, 0), x); }  // keeps -0.0, as CPU torch does
 Value relu6(Value x) { return minimum(relu(x), like(x, 6)); }
 Value silu(Value x) { return x / (1.0 + exp(-x)); }
 Value mish(Value x) { return x * tanh(softplus(x)); }
