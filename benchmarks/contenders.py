@@ -66,7 +66,12 @@ class Contender:
         start = time.perf_counter()
         try:
             done = subprocess.run(
-                [self.python, "-c", code], env=self.environment, capture_output=True, text=True, timeout=TIMEOUT
+                [self.python, "-c", code],
+                env=self.environment,
+                cwd=self._log.parent,  # not the checkout: its torch_tpu is not Google's
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT,
             )
         except subprocess.TimeoutExpired:
             raise Failure(f"no result in {TIMEOUT:.0f} s") from None

@@ -55,6 +55,7 @@ class Row:
     summary: Callable[[list[float]], float] = median
     samples: dict[str, list[float]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    remarks: dict[str, str] = field(default_factory=dict)
 
     def value(self, contender: str) -> float | None:
         """The contender's one number, or None where it was not measured or failed."""
@@ -99,13 +100,19 @@ def table(rows: list[Row]) -> str:
 
 
 def errors(rows: list[Row]) -> str:
-    """What went wrong, each text once with the rows it befell, or the empty string."""
-    rows_of: dict[str, list[str]] = {}
-    for row in rows:
-        for name, text in row.errors.items():
-            rows_of.setdefault(f"{name}: {text}", []).append(row.title)
-    found = [f"- {text} (in: {'; '.join(titles)})" for text, titles in rows_of.items()]
-    return "\n".join(["Errors:", "", *found, ""]) if found else ""
+    """What went wrong and what is worth knowing, each text once with the rows it befell, or the empty string."""
+    out: list[str] = []
+    for title, texts in (
+        ("Errors:", [(row.title, row.errors) for row in rows]),
+        ("Remarks:", [(row.title, row.remarks) for row in rows]),
+    ):
+        rows_of: dict[str, list[str]] = {}
+        for row_title, by_name in texts:
+            for name, text in by_name.items():
+                rows_of.setdefault(f"{name}: {text}", []).append(row_title)
+        found = [f"- {text} (in: {'; '.join(titles)})" for text, titles in rows_of.items()]
+        out += [title, "", *found, ""] if found else []
+    return "\n".join(out)
 
 
 def machine() -> str:

@@ -24,7 +24,7 @@ def register() -> None:
         )
     backend_registration.rename_privateuse1_backend("tpu")
 
-    from torch_tpu import _autocast, _client, _decompose, _memory_access, _printing, tpu
+    from torch_tpu import _autocast, _client, _decompose, _exit, _memory_access, _printing, tpu
 
     _client.install()
     torch._register_device_module("tpu", tpu)
@@ -33,6 +33,7 @@ def register() -> None:
     _decompose.install()
     _memory_access.install()
     _autocast.install()
+    _exit.install()
     when_imported("torch._dynamo.device_interface", "torch_tpu._dynamo_interface")
     when_imported("torch._dynamo.backends.registry", "torch_tpu._dynamo_backend")
     when_imported("torch._inductor.compile_fx", "torch_tpu._inductor")

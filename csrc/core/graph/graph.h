@@ -44,7 +44,8 @@ struct Write {
 
 struct Graph {
   std::vector<hlo::Type> cells;
-  std::vector<bool> fresh;  // cells nobody has written to yet: they read as zeros and are no parameters. Empty: none
+  std::vector<bool>
+      fresh;  // cells nobody has written to yet: they read as zeros and are no parameters. Empty: none
   std::vector<Input> inputs;
   std::vector<Node> nodes;
   std::vector<Output> outputs;
