@@ -55,7 +55,7 @@ def sampled(field: list[Contender], measure: str, row: Row, repeats: int) -> Non
     expected = checks.get("cpu")
     for name, check in checks.items():
         if expected is not None and not abs(check - expected) <= 1e-3 * max(1.0, abs(expected)):
-            # Our numbers must be right to count. Another project's time stands, with the remark that its result differs.
+            # Our numbers must be right to count. Another's time stands, with the remark that its result differs.
             wrong = row.errors if name == "ours" else row.remarks
             wrong[name] = f"computed {check:.7g}, CPU torch {expected:.7g}"
 
