@@ -22,8 +22,6 @@ def install() -> None:
 
 def choose() -> tuple[str, str, dict[str, int | str | bool], str]:
     """The plugin to start now: platform, path, options for its client, and one line for the user."""
-    # The plugins log to stderr, also false alarms as errors; what goes wrong comes back as an exception anyway.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     choice = _platform.choose()
     if not _platform.tpu_nodes():
         # libtpu would ask Google Cloud's metadata server for a TPU, for minutes where there is no such server.

@@ -1,8 +1,7 @@
 #include "torch/decompose.h"
 
-#include <map>
 #include <mutex>
-#include <set>
+#include <unordered_map>
 
 #include "core/base/log.h"
 #include "torch/engine.h"
@@ -30,43 +29,45 @@ bool is_candidate(const c10::FunctionSchema& schema) {
   return true;
 }
 
+/// A plan stays where it is once it was handed out: another thread may be running it.
+struct Known {
+  std::unique_ptr<OpPlan> plan;
+  bool decomposes = false;
+};
+
 std::mutex mutex;
-std::map<c10::OperatorName, std::unique_ptr<OpPlan>,
-         bool (*)(const c10::OperatorName&, const c10::OperatorName&)>&
-plans() {
-  static auto* m = new std::map<c10::OperatorName, std::unique_ptr<OpPlan>,
-                                bool (*)(const c10::OperatorName&, const c10::OperatorName&)>(
-      [](const c10::OperatorName& a, const c10::OperatorName& b) {
-        return std::tie(a.name, a.overload_name) < std::tie(b.name, b.overload_name);
-      });
+std::unordered_map<c10::OperatorName, Known>& known() {
+  static auto* m = new std::unordered_map<c10::OperatorName, Known>;
   return *m;
 }
 
 // nullptr for operators that were found to have no decomposition.
 const OpPlan* plan_for(const c10::OperatorHandle& op) {
   std::lock_guard lock(mutex);
-  auto [at, fresh] = plans().try_emplace(op.operator_name());
+  auto [at, fresh] = known().try_emplace(op.operator_name());
+  Known& k = at->second;
   if (fresh && decomposer() && is_candidate(op.schema())) {
     const c10::FunctionSchema& schema = op.schema();
     try {
-      at->second = traced_plan(schema);
+      k.plan = traced_plan(schema);
     } catch (const Error& e) {
       log("fallback", e.what());
       return nullptr;
     }
-    at->second->trace = [&schema](const OpPlan& plan, const c10::Stack& stack) {
+    k.plan->trace = [&schema](const OpPlan& plan, const c10::Stack& stack) {
       const c10::Stack arguments(stack.end() - static_cast<int64_t>(plan.arguments.size()), stack.end());
       auto body = decomposer()(schema, arguments);
       if (!body) throw NoDecomposition();
       return body;
     };
+    k.decomposes = true;
   }
-  return at->second.get();
+  return k.decomposes ? k.plan.get() : nullptr;
 }
 
 void forget(const c10::OperatorHandle& op) {
   std::lock_guard lock(mutex);
-  plans()[op.operator_name()].reset();
+  known()[op.operator_name()].decomposes = false;
 }
 
 }  // namespace

@@ -235,9 +235,8 @@ std::vector<at::Tensor> run_internal(const std::string& entry, const std::vector
   return out;
 }
 
-int64_t program_count() { return static_cast<int64_t>(programs().size()); }
 int64_t clear_programs() {
-  const int64_t n = program_count();
+  const auto n = static_cast<int64_t>(programs().size());
   programs().clear();
   if (runtime::Runtime::started()) runtime::Runtime::get().forget_programs();
   return n;

@@ -28,8 +28,6 @@ class Kernel final : public c10::OperatorKernel {
 /// Registers every entry of the table, with the in-place and out= siblings that its schema has. Entries the
 /// running torch lacks are left out.
 void register_table();
-/// The plan of a registered overload ("aten::add.Tensor"), or nullptr.
-const OpPlan* find_plan(const std::string& name);
 /// Runs a table entry that is no ATen operator ("tpu::..."). `signature` lists its arguments in order, the
 /// written ones marked with "!": {"self!", "src"}. Returns `results` new tensors; none when an argument is
 /// written.
@@ -40,6 +38,5 @@ using Prepare = void (*)(const OpPlan& plan, c10::Stack& stack);
 Prepare prepare_for(const std::string& name);
 /// Forgets every program in memory; returns how many.
 int64_t clear_programs();
-int64_t program_count();
 
 }  // namespace tpu::torch_shim

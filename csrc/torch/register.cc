@@ -12,16 +12,6 @@
 namespace tpu::torch_shim {
 namespace {
 
-struct Registry {
-  std::vector<std::unique_ptr<torch::Library>> libraries;
-  std::map<std::string, std::shared_ptr<const OpPlan>> plans;
-};
-
-Registry& registry() {
-  static auto* r = new Registry;
-  return *r;
-}
-
 // Names and types agree, out= arguments aside.
 bool same_arguments(const c10::FunctionSchema& sibling, const c10::FunctionSchema& functional) {
   size_t i = 0;
@@ -99,25 +89,26 @@ bool results_are_new(const c10::FunctionSchema& s) {
 }  // namespace
 
 void register_table() {
-  Registry& r = registry();
   auto& dispatcher = c10::Dispatcher::singleton();
   std::map<std::string, std::vector<c10::OperatorName>> overloads;  // by name without overload
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) overloads[name.name].push_back(name);
 
-  auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1,
-                                                  __FILE__, __LINE__);
+  // Never destroyed: its destructor would take the kernels away again.
+  auto* library =
+      new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  std::set<std::string> registered;
   const auto add = [&](const c10::OperatorHandle& op, const ops::Op& entry,
                        std::optional<c10::OperatorHandle> functional) {
     std::string full =
         op.schema().name() + (op.schema().overload_name().empty() ? "" : "." + op.schema().overload_name());
-    if (r.plans.contains(full)) return;
+    if (registered.contains(full)) return;
     if (op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1))
       return;  // a hand-written kernel in this folder
     std::shared_ptr<OpPlan> plan = make_plan(op.schema(), entry, std::move(functional));
     plan->prepare = prepare_for(full);
     library->impl(full.substr(6).c_str(),
                   torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(plan)));
-    r.plans.emplace(std::move(full), std::move(plan));
+    registered.insert(std::move(full));
   };
   // Entries first, so that an entry of its own for an in-place form wins over the derived one.
   std::vector<std::pair<const ops::Op*, c10::OperatorHandle>> functionals;
@@ -154,13 +145,7 @@ void register_table() {
         add(*handle, *entry, op);
     }
   }
-  r.libraries.push_back(std::move(library));
-  log("dispatch", std::to_string(r.plans.size()) + " overloads registered");
-}
-
-const OpPlan* find_plan(const std::string& name) {
-  const auto at = registry().plans.find(name);
-  return at == registry().plans.end() ? nullptr : at->second.get();
+  log("dispatch", std::to_string(registered.size()) + " overloads registered");
 }
 
 }  // namespace tpu::torch_shim

@@ -96,7 +96,6 @@ double Call::number(std::string_view name) const {
 }
 
 bool Call::is_fixed(std::string_view name) const {
-  if (std::holds_alternative<Ref>(arg(name))) return false;
   const Arg& a = arg(name);
   const Number* n = std::get_if<Number>(&a);
   return n ? n->slot < 0 : !std::holds_alternative<Ref>(a);
