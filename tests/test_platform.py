@@ -74,7 +74,7 @@ def test_without_a_tpu_the_cpu_plugin_is_taken(machine, plugins):
     choice = _platform.choose({}, machine.root)
     assert (choice.platform, choice.plugin_path) == ("cpu", plugins["fastatomstruct_xla_cpu"])
     assert choice.reason == "no TPU found"
-    assert choice.options == {}
+    assert choice.options == {"cpu_device_count": 1}
 
 
 @pytest.mark.parametrize(

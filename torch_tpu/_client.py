@@ -29,9 +29,7 @@ def choose() -> tuple[str, str, dict[str, int | str | bool], str]:
     notice = ""
     if choice.platform == "cpu" and not os.environ.get("TORCH_TPU_PLATFORM"):
         notice = f"{choice.reason}: device 'tpu' is XLA's CPU device (TORCH_TPU_PLATFORM=cpu hides this line)"
-    # Left to itself the plugin makes as many devices as it likes.
-    options = {"cpu_device_count": 1, **choice.options} if choice.platform == "cpu" else choice.options
-    return choice.platform, choice.plugin_path, options, notice
+    return choice.platform, choice.plugin_path, choice.options, notice
 
 
 def count_devices(env: Mapping[str, str] | None = None, root: Path = _platform.ROOT) -> int:
@@ -48,7 +46,7 @@ def count_devices(env: Mapping[str, str] | None = None, root: Path = _platform.R
     if nodes and _platform.libtpu_path(env):
         return _visible(len(nodes), env) * _devices_per_chip(root)
     choice = _platform.choose(env, root)
-    return int(choice.options.get("cpu_device_count", 1))
+    return int(choice.options["cpu_device_count"])
 
 
 def _visible(chips: int, env: Mapping[str, str]) -> int:

@@ -160,7 +160,8 @@ def yields_to_cuda(env: Mapping[str, str] | None = None, root: Path = ROOT) -> b
 
 
 def _cpu(env: Mapping[str, str], reason: str, tried: list[str] | None = None) -> Choice:
-    options = _cpu_options(env)
+    # Left to itself the plugin makes as many devices as it likes.
+    options = {"cpu_device_count": 1, **_cpu_options(env)}
     path = cpu_plugin_path()
     if path is None:
         looked = [*(tried or []), "XLA's CPU plugin (package fastatomstruct-xla-cpu): not found"]

@@ -23,7 +23,7 @@ namespace {
 
 /// A program of one operator and the tensors its new arrays become.
 struct Entry {
-  std::shared_ptr<const runtime::Program> program;
+  std::shared_ptr<const runtime::Program> program;  // nullptr: these arguments have no decomposition
   std::vector<Expected> results;  // of new tensors, in order; none for an operator that only writes
 };
 
@@ -102,6 +102,7 @@ std::shared_ptr<Entry> miss(const OpPlan& plan, c10::Stack& stack, Frame& frame)
   misses++;
   if (plan.trace) {
     const std::shared_ptr<const Body> body = plan.trace(plan, stack);
+    if (!body) return std::make_shared<Entry>();
     graph::Graph graph = body->graph;
     frame.bind(graph);
     auto entry = std::make_shared<Entry>();
@@ -175,8 +176,8 @@ void push_returns(const OpPlan& plan, c10::Stack* stack, const Entry& entry, std
 
 }  // namespace
 
-void run(const OpPlan& plan, c10::Stack* stack) {
-  guarded([&] {
+bool run(const OpPlan& plan, c10::Stack* stack) {
+  return guarded([&] {
     static auto& hits = counter("memory_hits");
     if (plan.prepare) plan.prepare(plan, *stack);
     FrameLease lease;
@@ -189,6 +190,7 @@ void run(const OpPlan& plan, c10::Stack* stack) {
       entry = miss(plan, *stack, frame);
       entry = programs().insert(frame.key, entry);
     }
+    if (!entry->program) return false;
     runtime::Runtime& rt = runtime::Runtime::get();
     const int index = frame.device < 0 ? resolve_device(-1) : frame.device;
     runtime::Device& device = rt.device(index);
@@ -210,6 +212,7 @@ void run(const OpPlan& plan, c10::Stack* stack) {
     }
     arrays.clear();
     push_returns(plan, stack, *entry, fresh);
+    return true;
   });
 }
 

@@ -12,8 +12,9 @@
 
 namespace tpu::torch_shim {
 
-/// Runs `plan` on the arguments at the top of the stack and replaces them by its returns.
-void run(const OpPlan& plan, c10::Stack* stack);
+/// Runs `plan` on the arguments at the top of the stack and replaces them by its returns. False, with the
+/// stack as it was, when the plan traces calls and finds nothing to run for this one.
+bool run(const OpPlan& plan, c10::Stack* stack);
 
 /// The kernel PyTorch's dispatcher holds.
 class Kernel final : public c10::OperatorKernel {

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <c10/core/DefaultDtype.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/env.h"
@@ -73,6 +74,20 @@ graph::Settings current_settings() {
   return s;
 }
 
+int Frame::index_of(Cell* cell) {
+  constexpr size_t kFew = 16;  // as many are found faster one by one
+  if (cells.size() < kFew) {
+    const auto index = std::find(cells.begin(), cells.end(), cell) - cells.begin();
+    if (index == std::ssize(cells)) cells.push_back(cell);
+    return static_cast<int>(index);
+  }
+  if (index_.empty())
+    for (size_t i = 0; i < cells.size(); i++) index_.emplace(cells[i], static_cast<int>(i));
+  const auto [at, fresh] = index_.try_emplace(cell, static_cast<int>(cells.size()));
+  if (fresh) cells.push_back(cell);
+  return at->second;
+}
+
 void Frame::add_tensor(const OpPlan& plan, const at::Tensor& t, const Argument& argument) {
   if (!t.defined()) {
     key += Tag::Undefined;
@@ -99,9 +114,7 @@ void Frame::add_tensor(const OpPlan& plan, const at::Tensor& t, const Argument& 
   TORCH_CHECK(t.layout() == c10::kStrided, plan.name, ": the tpu device has no ", t.layout(),
               " tensors; use .to_dense()");
   Cell* cell = cell_of(t);
-  int index = 0;
-  while (index < static_cast<int>(cells.size()) && cells[index] != cell) index++;
-  if (index == static_cast<int>(cells.size())) cells.push_back(cell);
+  const int index = index_of(cell);
   inputs_.push_back({&t, index});
 
   const auto sizes = t.sizes();
@@ -171,8 +184,102 @@ void Frame::add_number(const c10::IValue& v, const Argument& argument, const OpP
   numbers_.emplace_back(number);
 }
 
+namespace {
+
+// Hands an argument that is not None to the member of `visitor` that is named after what it holds.
+template <class Visitor>
+void visit(const Argument& a, const c10::IValue& v, Visitor&& visitor) {
+  switch (a.kind) {
+    case Kind::Tensor:
+      return visitor.tensor(v);
+    case Kind::TensorList:
+      return visitor.tensors(v.toListRef());
+    case Kind::Scalar:
+    case Kind::Float:
+      return visitor.number(v);
+    case Kind::ScalarList:
+      return visitor.numbers(v.toListRef());
+    case Kind::Int:
+    case Kind::Ignored:
+      return visitor.integer(integer_of(v));
+    case Kind::DType:
+      return visitor.dtype(static_cast<c10::ScalarType>(integer_of(v)));
+    case Kind::Bool:
+      return visitor.flag(v.toBool());
+    case Kind::IntList:
+      return visitor.integers(as_list(v));
+    case Kind::BoolList:
+      return visitor.flags(v.toListRef());
+    case Kind::FloatList:
+      return visitor.floats(v.toListRef());
+    case Kind::Str:
+      return visitor.string(v.toStringView());
+    case Kind::Device:
+      return visitor.device(v.toDevice());
+    case Kind::Generator:
+      return visitor.generator(v.toGenerator());
+  }
+}
+
+double float_of(const c10::IValue& v) { return v.isInt() ? static_cast<double>(v.toInt()) : v.toDouble(); }
+
+}  // namespace
+
+/// Writes the key of a call.
+struct Frame::Reader {
+  using List = c10::ArrayRef<c10::IValue>;
+  Frame& f;
+  const OpPlan& plan;
+  const Argument& a;
+
+  void tensor(const c10::IValue& v) {
+    if (v.isNone())
+      f.key += Tag::None;
+    else
+      f.add_tensor(plan, v.toTensor(), a);
+  }
+  void number(const c10::IValue& v) { f.add_number(v, a, plan); }
+  void value(int64_t v) {
+    f.key += Tag::Value;
+    f.put(v);
+  }
+  void integer(int64_t v) { value(v); }
+  void dtype(c10::ScalarType t) { value(static_cast<int64_t>(t)); }
+  void flag(bool v) { value(v); }
+  template <class Each>
+  void list(List items, Each each) {
+    f.key += Tag::List;
+    f.put(static_cast<uint32_t>(items.size()));
+    for (const c10::IValue& v : items) each(v);
+  }
+  void tensors(List items) {
+    list(items, [&](const c10::IValue& v) { tensor(v); });
+  }
+  void numbers(List items) {
+    list(items, [&](const c10::IValue& v) { number(v); });
+  }
+  void integers(List items) {
+    list(items, [&](const c10::IValue& v) { f.put(integer_of(v)); });
+  }
+  void flags(List items) {
+    list(items, [&](const c10::IValue& v) { f.put(static_cast<uint8_t>(v.toBool())); });
+  }
+  void floats(List items) {
+    list(items, [&](const c10::IValue& v) { f.put(float_of(v)); });
+  }
+  void string(std::string_view s) {
+    f.key += Tag::List;
+    f.put(static_cast<uint32_t>(s.size()));
+    f.put(s.data(), s.size());
+  }
+  void device(c10::Device d) {
+    if (f.device < 0 && d.is_privateuseone()) f.device = d.index();
+  }
+  void generator(at::Generator g) { f.generator = std::move(g); }
+};
+
 void Frame::read(const OpPlan& plan, const c10::Stack& stack) {
-  key.clear(), cells.clear(), scalars.clear(), inputs_.clear(), numbers_.clear();
+  key.clear(), cells.clear(), scalars.clear(), inputs_.clear(), numbers_.clear(), index_.clear();
   device = -1;
   generator.reset();
   put(plan.id);
@@ -181,84 +288,10 @@ void Frame::read(const OpPlan& plan, const c10::Stack& stack) {
   put(static_cast<int8_t>(c10::get_default_dtype_as_scalartype()));
   const c10::IValue* args = stack.data() + stack.size() - plan.arguments.size();
   for (size_t i = 0; i < plan.arguments.size(); i++) {
-    const Argument& a = plan.arguments[i];
-    const c10::IValue& v = args[i];
-    if (v.isNone()) {
+    if (args[i].isNone())
       key += Tag::None;
-      continue;
-    }
-    switch (a.kind) {
-      case Kind::Tensor:
-        add_tensor(plan, v.toTensor(), a);
-        break;
-      case Kind::TensorList: {
-        const auto list = v.toListRef();
-        key += Tag::List;
-        put(static_cast<uint32_t>(list.size()));
-        for (const c10::IValue& e : list) {
-          if (e.isNone())
-            key += Tag::None;
-          else
-            add_tensor(plan, e.toTensor(), a);
-        }
-        break;
-      }
-      case Kind::Scalar:
-      case Kind::Float:
-        add_number(v, a, plan);
-        break;
-      case Kind::ScalarList: {
-        const auto list = v.toListRef();
-        key += Tag::List;
-        put(static_cast<uint32_t>(list.size()));
-        for (const c10::IValue& e : list) add_number(e, a, plan);
-        break;
-      }
-      case Kind::Int:
-      case Kind::DType:
-      case Kind::Ignored:
-        key += Tag::Value;
-        put(integer_of(v));
-        break;
-      case Kind::Bool:
-        key += Tag::Value;
-        put(static_cast<int64_t>(v.toBool()));
-        break;
-      case Kind::IntList: {
-        const auto list = as_list(v);
-        key += Tag::List;
-        put(static_cast<uint32_t>(list.size()));
-        for (const c10::IValue& e : list) put(integer_of(e));
-        break;
-      }
-      case Kind::BoolList: {
-        const auto list = v.toListRef();
-        key += Tag::List;
-        put(static_cast<uint32_t>(list.size()));
-        for (const c10::IValue& e : list) put(static_cast<uint8_t>(e.toBool()));
-        break;
-      }
-      case Kind::FloatList: {
-        const auto list = v.toListRef();
-        key += Tag::List;
-        put(static_cast<uint32_t>(list.size()));
-        for (const c10::IValue& e : list) put(e.isInt() ? static_cast<double>(e.toInt()) : e.toDouble());
-        break;
-      }
-      case Kind::Str: {
-        const auto s = v.toStringView();
-        key += Tag::List;
-        put(static_cast<uint32_t>(s.size()));
-        put(s.data(), s.size());
-        break;
-      }
-      case Kind::Device:
-        if (device < 0 && v.toDevice().is_privateuseone()) device = v.toDevice().index();
-        break;
-      case Kind::Generator:
-        generator = v.toGenerator();
-        break;
-    }
+    else
+      visit(plan.arguments[i], args[i], Reader{*this, plan, plan.arguments[i]});
   }
 }
 
@@ -270,6 +303,54 @@ void Frame::bind(graph::Graph& g) const {
   for (const Input& input : inputs_) g.inputs.push_back({input.cell, layout_of(*input.tensor)});
 }
 
+/// Turns the arguments of a call into those of a graph's node, in the order they were read.
+struct Frame::Builder {
+  using List = c10::ArrayRef<c10::IValue>;
+  const Frame& f;
+  const OpPlan& plan;
+  const Argument* a = nullptr;
+  int next_input = 0;
+  size_t next_number = 0;
+  ops::Arg arg;
+
+  ops::Arg one(const c10::IValue& v) {
+    if (v.isNone() || !v.toTensor().defined()) return std::monostate();
+    if (!v.toTensor().is_privateuseone()) return f.numbers_[next_number++];
+    return ops::Ref{next_input++};
+  }
+  template <class T, class Of>
+  static std::vector<T> list(List items, Of of) {
+    std::vector<T> out;
+    for (const c10::IValue& v : items) out.push_back(of(v));
+    return out;
+  }
+  void tensor(const c10::IValue& v) { arg = one(v); }
+  void tensors(List items) {
+    arg = list<ops::Ref>(items, [&](const c10::IValue& v) {
+      const ops::Arg each = one(v);
+      TORCH_CHECK(!std::holds_alternative<ops::Number>(each), plan.name, ": argument ", a->name,
+                  " holds a CPU tensor; move it with .to(\"tpu\")");
+      return std::holds_alternative<ops::Ref>(each) ? std::get<ops::Ref>(each) : ops::Ref{-1};
+    });
+  }
+  void number(const c10::IValue&) { arg = f.numbers_[next_number++]; }
+  void numbers(List items) {
+    arg = list<ops::Number>(
+        items, [&](const c10::IValue&) { return std::get<ops::Number>(f.numbers_[next_number++]); });
+  }
+  void integer(int64_t v) { arg = v; }
+  void dtype(c10::ScalarType t) { arg = to_core(t); }
+  void flag(bool v) { arg = v; }
+  void integers(List items) { arg = list<int64_t>(items, integer_of); }
+  void flags(List items) {
+    arg = list<bool>(items, [](const c10::IValue& v) { return v.toBool(); });
+  }
+  void floats(List items) { arg = list<double>(items, float_of); }
+  void string(std::string_view s) { arg = std::string(s); }
+  void device(c10::Device) {}
+  void generator(const at::Generator&) {}
+};
+
 graph::Graph Frame::graph(const OpPlan& plan, const c10::Stack& stack, const std::vector<hlo::Type>& results,
                           const std::vector<hlo::Dims>& orders) const {
   graph::Graph g;
@@ -278,87 +359,18 @@ graph::Graph Frame::graph(const OpPlan& plan, const c10::Stack& stack, const std
   node.op = plan.entry;
   node.names = plan.names;
   node.results = results;
-  int next_input = 0;
-  size_t next_number = 0;
-  const auto tensor = [&](const c10::IValue& e) -> ops::Arg {
-    if (e.isNone() || !e.toTensor().defined()) return std::monostate();
-    if (!e.toTensor().is_privateuseone()) return numbers_[next_number++];
-    return ops::Ref{next_input++};
-  };
+  Builder builder{*this, plan};
   // For each argument its first input, so that targets can be found.
   std::vector<std::pair<int, int>> inputs_of;
   const c10::IValue* args = stack.data() + stack.size() - plan.arguments.size();
   for (size_t i = 0; i < plan.arguments.size(); i++) {
     const Argument& a = plan.arguments[i];
-    const c10::IValue& v = args[i];
-    const int first = next_input;
-    ops::Arg arg;
-    if (!v.isNone()) {
-      switch (a.kind) {
-        case Kind::Tensor:
-          arg = tensor(v);
-          break;
-        case Kind::TensorList: {
-          std::vector<ops::Ref> refs;
-          for (const c10::IValue& e : v.toListRef()) {
-            const ops::Arg one = tensor(e);
-            TORCH_CHECK(!std::holds_alternative<ops::Number>(one), plan.name, ": argument ", a.name,
-                        " holds a CPU tensor; move it with .to(\"tpu\")");
-            refs.push_back(std::holds_alternative<ops::Ref>(one) ? std::get<ops::Ref>(one) : ops::Ref{-1});
-          }
-          arg = std::move(refs);
-          break;
-        }
-        case Kind::Scalar:
-        case Kind::Float:
-          arg = numbers_[next_number++];
-          break;
-        case Kind::ScalarList: {
-          std::vector<ops::Number> list;
-          for (size_t k = 0; k < v.toListRef().size(); k++)
-            list.push_back(std::get<ops::Number>(numbers_[next_number++]));
-          arg = std::move(list);
-          break;
-        }
-        case Kind::Int:
-        case Kind::Ignored:
-          arg = integer_of(v);
-          break;
-        case Kind::DType:
-          arg = to_core(static_cast<c10::ScalarType>(v.toInt()));
-          break;
-        case Kind::Bool:
-          arg = v.toBool();
-          break;
-        case Kind::IntList: {
-          std::vector<int64_t> list;
-          for (const c10::IValue& e : as_list(v)) list.push_back(integer_of(e));
-          arg = std::move(list);
-          break;
-        }
-        case Kind::BoolList: {
-          std::vector<bool> list;
-          for (const c10::IValue& e : v.toListRef()) list.push_back(e.toBool());
-          arg = std::move(list);
-          break;
-        }
-        case Kind::FloatList: {
-          std::vector<double> list;
-          for (const c10::IValue& e : v.toListRef())
-            list.push_back(e.isInt() ? static_cast<double>(e.toInt()) : e.toDouble());
-          arg = std::move(list);
-          break;
-        }
-        case Kind::Str:
-          arg = std::string(v.toStringView());
-          break;
-        case Kind::Device:
-        case Kind::Generator:
-          break;
-      }
-    }
-    inputs_of.emplace_back(first, next_input);
-    if (!a.is_out) node.args.push_back(std::move(arg));
+    const int first = builder.next_input;
+    builder.a = &a;
+    builder.arg = std::monostate();
+    if (!args[i].isNone()) visit(a, args[i], builder);
+    inputs_of.emplace_back(first, builder.next_input);
+    if (!a.is_out) node.args.push_back(std::move(builder.arg));
   }
 
   int value = static_cast<int>(g.inputs.size());

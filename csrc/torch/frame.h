@@ -5,6 +5,7 @@
 #include <ATen/core/stack.h>
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -36,6 +37,10 @@ class Frame {
     const at::Tensor* tensor;
     int cell;
   };
+  struct Reader;
+  struct Builder;
+  /// The place of a cell in `cells`, added when it is new.
+  int index_of(runtime::Cell* cell);
   void add_tensor(const OpPlan& plan, const at::Tensor& t, const Argument& argument);
   void add_number(const c10::IValue& v, const Argument& argument, const OpPlan& plan);
   void put(const void* bytes, size_t n) { key.append(static_cast<const char*>(bytes), n); }
@@ -45,6 +50,7 @@ class Frame {
   }
 
   std::vector<Input> inputs_;
+  std::unordered_map<runtime::Cell*, int> index_;  // of `cells`, for long lists of tensors
   std::vector<ops::Arg>
       numbers_;  // the Number of each scalar, in order of appearance, to build the graph from
 };

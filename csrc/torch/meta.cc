@@ -4,6 +4,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty_strided.h>
 
+#include "core/base/log.h"
+#include "torch/cpp_meta.h"
 #include "torch/storage.h"
 
 namespace tpu::torch_shim {
@@ -59,7 +61,13 @@ std::optional<std::vector<Expected>> run_meta(const OpPlan& plan, const c10::Sta
     if (!plan.arguments[i].is_out) meta.push_back(to_meta(stack[base + i]));
   {
     at::AutoDispatchBelowADInplaceOrView below;
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &meta);
+    const c10::DispatchKeySet key(c10::DispatchKey::Meta);
+    if (const c10::KernelFunction* kernel = cpp_meta(op.operator_name())) {
+      kernel->callBoxed(op, key, &meta);
+    } else {
+      log("dispatch", plan.name + ": result types from PyTorch's Meta kernel, maybe a Python one");
+      op.redispatchBoxed(key, &meta);
+    }
   }
   std::vector<Expected> out;
   for (const c10::IValue& v : meta) {

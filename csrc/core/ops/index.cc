@@ -14,17 +14,34 @@ Value at_least_1d(Value x) { return x.rank() ? x : reshape(x, {1}); }
 
 Value flat(Value x) { return reshape(x, {x.elements()}); }
 
+// What the shapes of index tensors broadcast to; an IndexError when they do not.
+Dims common_shape(Call& c, const std::vector<std::optional<Value>>& indices) {
+  Dims shape;
+  std::string shapes;
+  for (const auto& i : indices)
+    if (i) shapes += (shapes.empty() ? "" : ", ") + hlo::str(i->dims());
+  for (const auto& i : indices) {
+    if (!i) continue;
+    try {
+      shape = broadcast_dims(shape, i->dims());
+    } catch (const Error&) {
+      throw Error(Code::Index, c.op(),
+                  "shape mismatch: indexing tensors could not be broadcast together with shapes " + shapes);
+    }
+  }
+  return shape;
+}
+
 // The Tensor?[] argument `indices` of self, broadcast together. Checked, and negative indices count from the
 // end; or unchecked and clamped, where a mask decides which of them count.
 Places places(Call& c, Value self, bool checked = true) {
   Places at;
   const auto given = c.maybe_tensors("indices");
-  Dims shape;
+  const Dims shape = common_shape(c, given);
   for (size_t d = 0; d < given.size(); d++) {
     if (!given[d]) continue;
     const int64_t size = self.dims()[d];
     Value i = *given[d];
-    shape = at.index.empty() ? i.dims() : broadcast_dims(shape, i.dims());
     if (checked)
       i = c.index(i, static_cast<int64_t>(d), size, true);
     else

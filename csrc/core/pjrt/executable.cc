@@ -92,14 +92,15 @@ std::vector<std::unique_ptr<Buffer>> Executable::execute(std::span<Buffer* const
   return outputs;
 }
 
-void Executable::execute(std::span<Buffer* const> arguments, int device, std::span<const int64_t> keep,
-                         std::vector<std::unique_ptr<Buffer>>& outputs) const {
+Event Executable::execute(std::span<Buffer* const> arguments, int device, std::span<const int64_t> keep,
+                          std::vector<std::unique_ptr<Buffer>>& outputs) const {
   outputs.clear();
   outputs.reserve(num_outputs_);
   SmallArray<PJRT_Buffer*, 48> in(arguments.size()), out(num_outputs_);
   for (size_t i = 0; i < arguments.size(); ++i) in[i] = arguments[i]->raw();
   PJRT_Buffer* const* in_list = in.data();
   PJRT_Buffer** const out_list = out.data();
+  PJRT_Event* done = nullptr;
 
   auto options = make_args<PJRT_ExecuteOptions>(PJRT_ExecuteOptions_STRUCT_SIZE);
   options.non_donatable_input_indices = keep.data();
@@ -111,10 +112,12 @@ void Executable::execute(std::span<Buffer* const> arguments, int device, std::sp
   args.num_devices = 1;
   args.num_args = arguments.size();
   args.output_lists = &out_list;
+  args.device_complete_events = &done;
   args.execute_device = client_->device(device);
   const Plugin& plugin = client_->plugin();
   plugin.check(plugin.api()->PJRT_LoadedExecutable_Execute(&args), "execute");
 
+  Event event(&plugin, done);
   for (size_t i = 0; i < num_outputs_; ++i) {
     if (!outputs_.empty())
       outputs.push_back(
@@ -123,6 +126,7 @@ void Executable::execute(std::span<Buffer* const> arguments, int device, std::sp
       outputs.push_back(std::make_unique<Buffer>(client_, out[i], dtype_of(plugin, out[i]),
                                                  dims_of(plugin, out[i]), device));
   }
+  return event;
 }
 
 std::string Executable::serialize() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/pjrt/buffer.h"
+#include "core/pjrt/event.h"
 
 namespace tpu::pjrt {
 
@@ -28,8 +29,9 @@ class Executable {
   /// again. Outputs are in program order.
   std::vector<std::unique_ptr<Buffer>> execute(std::span<Buffer* const> arguments, int device) const;
   /// The same without allocation: `outputs` is cleared and filled. `keep` lists argument indices that must
-  /// NOT be donated although the program allows it.
-  void execute(std::span<Buffer* const> arguments, int device, std::span<const int64_t> keep,
+  /// NOT be donated although the program allows it. The event fires when the work is done and carries its
+  /// error.
+  Event execute(std::span<Buffer* const> arguments, int device, std::span<const int64_t> keep,
                std::vector<std::unique_ptr<Buffer>>& outputs) const;
 
   int num_outputs() const { return static_cast<int>(num_outputs_); }

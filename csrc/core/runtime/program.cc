@@ -90,8 +90,9 @@ void Program::launch(Device& device, std::span<Cell* const> cells, std::span<con
   for (size_t i = 0; i < plan.written.size(); i++)
     if (plan.donated[i] >= 0 && cells[plan.written[i]]->array.use_count() > 1)
       keep.push_back(plan.donated[i]);
+  pjrt::Event done;
   try {
-    executable->execute(arguments, device.index(), keep, results);
+    done = executable->execute(arguments, device.index(), keep, results);
   } catch (const Error& e) {
     if (e.code == Code::OutOfMemory) throw device.out_of_memory(bytes);
     throw;
@@ -103,15 +104,11 @@ void Program::launch(Device& device, std::span<Cell* const> cells, std::span<con
   size_t next = 0;
   for (; next < plan.outputs.size(); next++)
     outputs.push_back(std::make_shared<Array>(std::move(results[next]), device));
-  ArrayPtr first = outputs.empty() ? nullptr : outputs[0];
   for (int k : plan.written) {
     Cell& cell = *cells[k];
     cell.array = std::make_shared<Array>(std::move(results[next++]), device);
     cell.type = {cell.array->buffer().dtype(), cell.array->buffer().dims()};
-    if (!first) first = cell.array;
   }
-  // Asked for while nobody can give the array away.
-  pjrt::Event done = first ? first->buffer().ready() : pjrt::Event();
   enqueue.unlock();
   device.launched(std::move(done),
                   checks ? std::make_shared<Array>(std::move(results[next]), device) : nullptr, checks);
