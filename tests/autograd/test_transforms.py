@@ -46,6 +46,10 @@ def network(device: str, dtype: torch.dtype = torch.float32) -> nn.Module:
     return layers.to(device, dtype)
 
 
+def on(device: torch.device, *numbers: Any) -> torch.Tensor:
+    return torch.tensor(numbers, device=device)
+
+
 # One of each family, on a 3 x 4 input (and a second input where it takes one).
 FAMILIES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "arithmetic": lambda x: x * x.t().reshape(3, 4) / (1 + x * x),
@@ -60,18 +64,18 @@ FAMILIES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "linear": lambda x: F.linear(x, x, x[:, 0]),
     "convolution": lambda x: F.conv1d(x[None], x[:, None, :2].expand(3, 3, 2), padding=1),
     "pool": lambda x: F.avg_pool1d(x[None], 2) + F.adaptive_avg_pool1d(x[None], 2),
-    "index": lambda x: x[[0, 2, 0]] * x.gather(1, torch.tensor([[0, 1, 1, 3]], device=x.device)),
-    "scatter": lambda x: x.scatter_add(1, torch.tensor([[0, 0, 1, 2]] * 3, device=x.device), x * x),
+    "index": lambda x: x[[0, 2, 0]] * x.gather(1, on(x.device, [0, 1, 1, 3])),
+    "scatter": lambda x: x.scatter_add(1, on(x.device, *[[0, 0, 1, 2]] * 3), x * x),
     "shape": lambda x: torch.cat([x.flip(0), x.roll(1, 1)]) * F.pad(x, (0, 0, 1, 2)),
     "sort": lambda x: x.sort(1).values * x.topk(4, 1).values,
-    "loss": lambda x: F.smooth_l1_loss(x, x.flip(1) * 0.1) + F.cross_entropy(x, torch.tensor([1, 0, 3], device=x.device)),
-    "embedding": lambda x: F.embedding(torch.tensor([0, 2, 2], device=x.device), x) ** 2,
+    "loss": lambda x: F.smooth_l1_loss(x, x.flip(1) * 0.1) + F.cross_entropy(x, on(x.device, 1, 0, 3)),
+    "embedding": lambda x: F.embedding(on(x.device, 0, 2, 2), x) ** 2,
     "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None] + 1, x[None] * 2, is_causal=True),
     "resize": lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"),
     "distance": lambda x: torch.cdist(x, x.flip(0) + 1),
     "complex": lambda x: torch.view_as_real(torch.complex(x, x * x) * torch.complex(x.cos(), x)),
     "special": lambda x: torch.special.i0(x) + torch.erf(x) + torch.lgamma(x * x + 1),
-    "linear algebra": lambda x: torch.linalg.solve(x[:, :3] @ x[:, :3].t() + torch.eye(3, dtype=x.dtype, device=x.device), x),
+    "linear algebra": lambda x: torch.linalg.solve(x[:, :3] @ x[:, :3].t() + torch.eye(3).to(x), x),
     "fft": lambda x: torch.fft.rfft(x).abs(),
 }  # fmt: skip
 

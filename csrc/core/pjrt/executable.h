@@ -32,7 +32,7 @@ class Executable {
   /// NOT be donated although the program allows it. The event fires when the work is done and carries its
   /// error.
   Event execute(std::span<Buffer* const> arguments, int device, std::span<const int64_t> keep,
-               std::vector<std::unique_ptr<Buffer>>& outputs) const;
+                std::vector<std::unique_ptr<Buffer>>& outputs) const;
 
   int num_outputs() const { return static_cast<int>(num_outputs_); }
   /// Bytes that Client::deserialize loads again.
