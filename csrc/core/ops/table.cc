@@ -1,5 +1,7 @@
 #include "core/ops/table.h"
 
+#include "core/ops/families.h"
+
 namespace tpu::ops {
 
 const Table& Table::get() {

@@ -8,10 +8,10 @@
 
 namespace tpu::testing {
 
-/// One call of an operator of the table: its arguments by name, its results' types.
+/// One call of an operator of a table: its arguments by name, its results' types.
 inline graph::Node node(const std::string& op, const std::vector<std::pair<std::string, ops::Arg>>& arguments,
-                        const std::vector<hlo::Type>& results) {
-  const ops::Op* entry = ops::Table::get().find(op);
+                        const std::vector<hlo::Type>& results, const ops::Table& table = ops::Table::get()) {
+  const ops::Op* entry = table.find(op);
   if (!entry) throw Error(Code::Internal, op, "is not in the table");
   std::vector<std::string> names;
   graph::Node out{entry, nullptr, {}, results, static_cast<int>(results.size())};
