@@ -193,6 +193,14 @@ void bind_memory(py::module_& m) {
 
 void bind_tools(py::module_& m) {
   m.def("counters", &counters);
+  m.def(
+      "slowest_compiles",
+      [] {
+        using Compiles = std::vector<std::pair<int64_t, std::string>>;
+        const bool running = runtime::Runtime::started() && !runtime::forked();
+        return running ? runtime::Runtime::get().slowest_compiles() : Compiles();
+      },
+      "(microseconds, what for) of the compiles that took longest.");
   m.def("cache_clear", &clear_programs, "Forgets the programs in memory.");
   m.def("environment", &environment, "(name, value, default, meaning) of every environment variable.");
   m.def("disk_usage", &disk_usage, "The compilation cache on disk: directory, entries, bytes, mode.");

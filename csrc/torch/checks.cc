@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "torch/engine.h"
 #include "torch/sized.h"
@@ -44,11 +46,20 @@ void refuse_negative_exponent(const OpPlan& plan, c10::Stack& stack) {
               "Integers to negative integer powers are not allowed.");
 }
 
-// How many draws multinomial makes; whether its weights are probabilities is not read back.
+// CPU torch counts categories in float32.
+constexpr int64_t kMaximumCategories = int64_t{1} << 24;
+
+// How many draws multinomial makes, and from how many categories. The program checks the weights.
 void check_draws(const OpPlan& plan, c10::Stack& stack) {
   const at::Tensor& self = plan.argument(stack, "self").toTensor();
   const int64_t draws = plan.argument(stack, "num_samples").toInt();
   TORCH_CHECK(draws > 0, "cannot sample n_sample <= 0 samples");
+  TORCH_CHECK(self.dim() == 0 || self.size(-1) <= kMaximumCategories,
+              "number of categories cannot exceed 2^24");
+  if (plan.arguments.back().is_out) {
+    const c10::ScalarType out = stack.back().toTensor().scalar_type();
+    TORCH_CHECK(out == at::kLong, "multinomial expects Long tensor out, got: ", out);
+  }
   TORCH_CHECK(self.dim() == 0 || plan.argument(stack, "replacement").toBool() || draws <= self.size(-1),
               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
 }
@@ -63,6 +74,24 @@ void resolve_conjugates(const OpPlan& plan, c10::Stack& stack) {
                                 ": cannot write to a conjugated view; use ", "resolve_conj() first");
     v = v.toTensor().resolve_conj();
   }
+}
+
+void refuse_complex_in_place(const OpPlan& plan, c10::Stack& stack) {
+  TORCH_CHECK(!plan.argument(stack, "self").toTensor().is_complex(),
+              "In-place abs is not supported for complex tensors.");
+}
+
+void require_bool_mask(const OpPlan& plan, c10::Stack& stack) {
+  const at::Tensor& mask = plan.argument(stack, "mask").toTensor();
+  TORCH_CHECK(mask.scalar_type() == at::kBool,
+              "masked_scatter_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
+}
+
+void refuse_scalars(const OpPlan& plan, c10::Stack& stack) {
+  const auto tensors = plan.argument(stack, "tensors").toListRef();
+  for (size_t i = 0; i < tensors.size(); i++)
+    TORCH_CHECK(tensors[i].toTensor().dim() > 0, "zero-dimensional tensor (at position ", i,
+                ") cannot be concatenated");
 }
 
 // The arguments of a random operator, by PyTorch's own checks: the same call on a host tensor without
@@ -85,20 +114,52 @@ void check_distribution(const OpPlan& plan, c10::Stack& stack) {
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &host);
 }
 
+// "gather" of "aten::gather.out", "put" of "aten::put_".
+std::string_view base_name(const std::string& overload) {
+  std::string_view base = overload;
+  if (base.starts_with("aten::")) base.remove_prefix(6);
+  base = base.substr(0, base.find('.'));
+  if (base.ends_with('_')) base.remove_suffix(1);
+  return base;
+}
+
+// CPU torch's kernels of these read an argument again after they have written a result, which therefore may
+// not even be the whole of it.
+bool is_read_again(const std::string& overload, const std::string& argument) {
+  static const std::set<std::string_view> all = {"cat", "gather", "index_select", "kthvalue", "take"};
+  static const std::set<std::string_view> all_but_self = {"index_add",    "index_copy",    "index_put",
+                                                          "index_reduce", "put",           "scatter",
+                                                          "scatter_add",  "scatter_reduce"};
+  const std::string_view base = base_name(overload);
+  return all.contains(base) || (argument != "self" && all_but_self.contains(base));
+}
+
+std::vector<at::Tensor> tensors_of(const c10::IValue& v) {
+  if (v.isTensor()) return {v.toTensor()};
+  if (v.isTensorList()) return v.toTensorVector();
+  std::vector<at::Tensor> out;
+  if (v.isOptionalTensorList())
+    for (const c10::IValue& e : v.toListRef())
+      if (!e.isNone()) out.push_back(e.toTensor());
+  return out;
+}
+
 }  // namespace
 
 void check_overlaps(const OpPlan& plan, const c10::Stack& stack) {
   const size_t base = stack.size() - plan.arguments.size();
-  const auto is_tensor = [&](size_t i) {
-    return stack[base + i].isTensor() && stack[base + i].toTensor().defined();
-  };
   for (const int target : plan.targets) {
-    const auto t = static_cast<size_t>(target);
-    if (!is_tensor(t)) continue;
-    const at::Tensor& written = stack[base + t].toTensor();
-    at::assert_no_internal_overlap(written);
-    for (size_t i = 0; i < plan.arguments.size(); i++)
-      if (i != t && is_tensor(i)) at::assert_no_partial_overlap(written, stack[base + i].toTensor());
+    for (const at::Tensor& written : tensors_of(stack[base + static_cast<size_t>(target)])) {
+      if (!written.defined()) continue;
+      at::assert_no_internal_overlap(written);
+      for (size_t i = 0; i < plan.arguments.size(); i++) {
+        if (i == static_cast<size_t>(target)) continue;
+        const bool apart = is_read_again(plan.name, plan.arguments[i].name);
+        for (const at::Tensor& other : tensors_of(stack[base + i]))
+          if (other.defined())
+            apart ? at::assert_no_overlap(written, other) : at::assert_no_partial_overlap(written, other);
+      }
+    }
   }
 }
 
@@ -140,6 +201,9 @@ Prepare prepare_for(const std::string& name) {
     add(resolve_conjugates,
         {"_conj_physical", "addmm", "addmm.out", "addmm_", "baddbmm", "baddbmm.out", "baddbmm_", "bmm",
          "bmm.out", "dot", "dot.out", "mm", "mm.out", "vdot", "vdot.out"});
+    add(refuse_complex_in_place, {"abs_"});
+    add(refuse_scalars, {"cat", "cat.out"});
+    add(require_bool_mask, {"masked_scatter", "masked_scatter.out", "masked_scatter_"});
     add(check_draws, {"multinomial", "multinomial.out"});
     add(refuse_negative_exponent, {"pow.Tensor_Scalar", "pow_.Scalar", "pow.Tensor_Scalar_out"});
     add(check_distribution, {"normal_", "uniform_", "bernoulli_.float", "exponential_", "geometric_",

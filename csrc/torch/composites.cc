@@ -1,6 +1,7 @@
 // Operators that PyTorch composes of others on CPU and CUDA but not on a device it does not know.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/_embedding_bag_dense_backward.h>
 #include <ATen/ops/index_copy.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -37,6 +38,23 @@ at::Tensor& embedding_renorm_(at::Tensor& self, const at::Tensor& indices, doubl
   return self.index_copy_(0, index, rows * scale);
 }
 
+// A copy of a part, not a view of it.
+at::Tensor copied_part(const at::Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  TORCH_CHECK(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
+  TORCH_CHECK(length >= 0, "narrow(): length must be non-negative.");
+  TORCH_CHECK(dim < self.dim(), "narrow_copy(): expected dim < ", self.dim(), ", got ", dim);
+  return self.narrow(dim, start, length).clone(c10::MemoryFormat::Contiguous);
+}
+
+at::Tensor& copied_part_out(const at::Tensor& self, int64_t dim, int64_t start, int64_t length,
+                            at::Tensor& out) {
+  const at::Tensor part = copied_part(self, dim, start, length);
+  TORCH_CHECK(out.scalar_type() == self.scalar_type(), "Expected out tensor to have dtype ",
+              self.scalar_type(), ", but got ", out.scalar_type(), " instead");
+  at::native::resize_output(out, part.sizes());
+  return out.copy_(part);
+}
+
 void assert_async_msg(const at::Tensor& self, c10::string_view message) {
   TORCH_CHECK(self.is_nonzero(), message);
 }
@@ -47,6 +65,8 @@ void assert_async(const at::Tensor& self) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_embedding_bag_backward", embedding_bag_backward);
   m.impl("embedding_renorm_", embedding_renorm_);
+  m.impl("narrow_copy", copied_part);
+  m.impl("narrow_copy.out", copied_part_out);
   m.impl("_assert_async", assert_async);
   m.impl("_assert_async.msg", assert_async_msg);
 }

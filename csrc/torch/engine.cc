@@ -13,6 +13,7 @@
 #include "torch/convert.h"
 #include "torch/device.h"
 #include "torch/errors.h"
+#include "torch/formats.h"
 #include "torch/frame.h"
 #include "torch/generator.h"
 #include "torch/meta.h"
@@ -74,9 +75,31 @@ std::vector<at::Tensor> tensors_of(const c10::IValue& v) {
   return v.toTensorVector();
 }
 
-// Checks the results against the tensors they are written to. Returns true when an out tensor was resized:
-// the call's key is stale.
-bool fit_targets(const OpPlan& plan, const c10::Stack& stack, const std::vector<Expected>& expected) {
+// The overload's own Meta kernel has checked its arguments: out tensors take the form it gave them.
+bool take_forms(const OpPlan& plan, const c10::Stack& stack, const std::vector<Expected>& forms) {
+  bool resized = false;
+  size_t next = 0;
+  const size_t base = stack.size() - plan.arguments.size();
+  for (int target : plan.targets) {
+    for (const at::Tensor& t : tensors_of(stack[base + target])) {
+      const Expected& form = forms.at(next++);
+      if (!t.defined() || !plan.arguments[target].is_out || t.sizes() == c10::IntArrayRef(form.sizes))
+        continue;
+      t.resize_(form.sizes);
+      if (!form.contiguous) t.unsafeGetTensorImpl()->set_sizes_and_strides(form.sizes, form.strides);
+      resized = true;
+    }
+  }
+  return resized;
+}
+
+// Checks the results, where they are known, against the tensors they are written to. Returns true when an out
+// tensor was resized: the call's key is stale.
+bool fit_targets(const OpPlan& plan, const c10::Stack& stack,
+                 const std::optional<std::vector<Expected>>& results) {
+  if (const auto forms = run_writing_meta(plan, stack)) return take_forms(plan, stack, *forms);
+  if (!results) return false;
+  const std::vector<Expected>& expected = *results;
   bool resized = false;
   size_t next = 0;
   const size_t base = stack.size() - plan.arguments.size();
@@ -97,6 +120,20 @@ bool fit_targets(const OpPlan& plan, const c10::Stack& stack, const std::vector<
   return resized;
 }
 
+void restride(Expected& e, c10::MemoryFormat format) {
+  if (format == c10::MemoryFormat::ChannelsLast) e.strides = c10::get_channels_last_strides_2d(e.sizes);
+  if (format == c10::MemoryFormat::ChannelsLast3d) e.strides = c10::get_channels_last_strides_3d(e.sizes);
+  if (format == c10::MemoryFormat::Contiguous) e.strides = hlo::row_major(e.sizes);
+  e.contiguous = e.strides == hlo::row_major(e.sizes);
+}
+
+// The dimensions of a tensor of this format in the order of its memory, outermost first.
+hlo::Dims order_of(c10::MemoryFormat format) {
+  if (format == c10::MemoryFormat::ChannelsLast) return {0, 2, 3, 1};
+  if (format == c10::MemoryFormat::ChannelsLast3d) return {0, 2, 3, 4, 1};
+  return {};
+}
+
 std::shared_ptr<Entry> miss(const OpPlan& plan, c10::Stack& stack, Frame& frame) {
   static auto& misses = counter("memory_misses");
   misses++;
@@ -113,7 +150,11 @@ std::shared_ptr<Entry> miss(const OpPlan& plan, c10::Stack& stack, Frame& frame)
   check_overlaps(plan, stack);
   std::optional<std::vector<Expected>> expected;
   if (plan.functional && !plan.entry->infer) expected = run_meta(plan, stack);
-  if (expected && !plan.targets.empty() && fit_targets(plan, stack, *expected)) frame.read(plan, stack);
+  if (!plan.targets.empty() && fit_targets(plan, stack, expected)) frame.read(plan, stack);
+
+  std::optional<c10::MemoryFormat> format;
+  if (plan.targets.empty()) format = promised_format(plan, stack);
+  if (format && expected) restride(expected->front(), *format);
 
   std::vector<hlo::Type> types;
   std::vector<hlo::Dims> orders;
@@ -125,6 +166,7 @@ std::shared_ptr<Entry> miss(const OpPlan& plan, c10::Stack& stack, Frame& frame)
     }
   } else if (plan.targets.empty()) {
     orders.resize(plan.returns.size());
+    if (format) orders[0] = order_of(*format);
   } else {
     const size_t base = stack.size() - plan.arguments.size();
     for (int target : plan.targets)
@@ -141,6 +183,7 @@ std::shared_ptr<Entry> miss(const OpPlan& plan, c10::Stack& stack, Frame& frame)
   if (!expected) {
     for (const hlo::Type& t : logical)
       entry->results.push_back({to_torch(t.dtype), t.dims, hlo::row_major(t.dims), true});
+    if (format) restride(entry->results.front(), *format);
   }
   for (Expected& e : entry->results)
     if (e.dtype != c10::ScalarType::Undefined && graph::is_undefined(logical.at(next++))) e = Expected();

@@ -1,5 +1,6 @@
 // Masks: nonzero, masked_select, and bool tensors among the indices of an indexing operator.
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <torch/library.h>
 
 #include "torch/engine.h"
@@ -17,7 +18,10 @@ at::Tensor first_rows(const at::Tensor& padded, int64_t count) {
 at::Tensor true_positions(const at::Tensor& self) {
   return guarded([&] {
     const auto r = run_internal("tpu::nonzero_padded", {"self"}, {self}, 2);
-    return first_rows(r[0], read_count(r[1]));
+    const int64_t count = read_count(r[1]);
+    at::Tensor columns = r[0];
+    if (columns.size(1) != count) columns = download(columns.narrow(1, 0, count)).to(self.device());
+    return columns.t();
   });
 }
 
@@ -44,6 +48,8 @@ bool writes_by_select(const OpPlan& plan, c10::Stack& stack, const at::Tensor& s
 }
 
 at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
+  at::assert_no_internal_overlap(out);
+  at::assert_no_overlap(out, self);
   at::Tensor r = true_positions(self);
   TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero: out has dtype ", out.scalar_type(),
               ", expected Long");
@@ -62,6 +68,9 @@ at::Tensor select_masked(const at::Tensor& self, const at::Tensor& mask) {
 }
 
 at::Tensor& masked_select_out(const at::Tensor& self, const at::Tensor& mask, at::Tensor& out) {
+  at::assert_no_internal_overlap(out);
+  at::assert_no_overlap(out, self);
+  at::assert_no_overlap(out, mask);
   at::Tensor r = select_masked(self, mask);
   TORCH_CHECK(out.scalar_type() == self.scalar_type(),
               "masked_select(): self and result must have the same scalar type");

@@ -11,4 +11,9 @@ namespace tpu::torch_shim {
 /// nullopt when the operator has no Meta kernel. Argument errors leave as PyTorch raises them.
 std::optional<std::vector<Expected>> run_meta(const OpPlan& plan, const c10::Stack& stack);
 
+/// What the written arguments of an in-place or out= overload become, in the order of plan.targets: an out
+/// tensor of another shape takes the results' shape and strides. nullopt when the overload has no Meta kernel
+/// of its own. Argument errors, and the warning of a resize, leave as PyTorch gives them.
+std::optional<std::vector<Expected>> run_writing_meta(const OpPlan& plan, const c10::Stack& stack);
+
 }  // namespace tpu::torch_shim

@@ -16,7 +16,7 @@ namespace {
 // ceil((end - start) / step), in the type the range counts in; `inclusive` is the deprecated torch.range.
 int64_t range_length(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
                      c10::ScalarType type, bool inclusive) {
-  TORCH_CHECK(step.toDouble() != 0, "step must be nonzero");
+  TORCH_CHECK_VALUE(step.toDouble() != 0, "step must be nonzero");
   TORCH_CHECK(std::isfinite(start.toDouble()) && std::isfinite(end.toDouble()),
               "unsupported range: ", start.toDouble(), " -> ", end.toDouble());
   const bool up = step.toDouble() > 0;
@@ -62,13 +62,19 @@ at::Tensor& write_to(at::Tensor& out, const at::Tensor& made) {
   return out.copy_(made);
 }
 
+// An out tensor of as many elements keeps its shape.
+at::Tensor& write_elements(at::Tensor& out, const at::Tensor& made) {
+  if (out.numel() != made.numel()) out.resize_(made.sizes());
+  return out.copy_(made.view(out.sizes()));
+}
+
 at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
-  return write_to(out, at::linspace(start, end, steps, out.options()));
+  return write_elements(out, at::linspace(start, end, steps, out.options()));
 }
 
 at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base,
                          at::Tensor& out) {
-  return write_to(out, at::logspace(start, end, steps, base, out.options()));
+  return write_elements(out, at::logspace(start, end, steps, base, out.options()));
 }
 
 at::Tensor& eye_out(int64_t n, at::Tensor& out) { return write_to(out, at::eye(n, out.options())); }

@@ -106,6 +106,7 @@ void register_table() {
       return;  // a hand-written kernel in this folder
     std::shared_ptr<OpPlan> plan = make_plan(op.schema(), entry, std::move(functional));
     plan->prepare = prepare_for(full);
+    if (!plan->targets.empty()) plan->writing = op;
     library->impl(full.substr(6).c_str(),
                   torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(plan)));
     registered.insert(std::move(full));

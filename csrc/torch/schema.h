@@ -81,6 +81,9 @@ struct OpPlan {
   std::vector<Return> returns;
   /// The overload whose Meta kernel gives the results' types; nullopt: they are the written tensors' own.
   std::optional<c10::OperatorHandle> functional;
+  /// This overload, when it writes arguments: its Meta kernel checks them, and says what becomes of an out
+  /// tensor.
+  std::optional<c10::OperatorHandle> writing;
   uint32_t id = 0;
   /// Runs before the key is made and may change the arguments: gives an out tensor its size, turns masks into
   /// indices.

@@ -23,7 +23,8 @@ constexpr Variable kVariables[] = {
     {"TORCH_TPU_FALLBACK", "warn",
      "warn, quiet or error: what to do when an operator can only run on the host"},
     {"TORCH_TPU_BOUNDS_CHECK", "on",
-     "on or off: report out-of-range indices as an IndexError when a result is read"},
+     "on or off: check indices, and values such as probabilities, and raise what is wrong when a result is "
+     "read"},
     {"TORCH_TPU_LOG", "",
      "comma-separated topics to log to stderr: compiles, cache, dispatch, fallback, runtime, all"},
 };

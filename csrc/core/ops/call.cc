@@ -196,16 +196,20 @@ Dims Call::dims(std::string_view name, int rank) const {
   return out;
 }
 
-Value Call::index(Value index, int64_t dim, int64_t size, bool negative) const {
+Value Call::index(Value index, int64_t dim, int64_t size, bool negative, Code code) const {
   if (!is_int(index.dtype()) || size_of(index.dtype()) < 4) index = convert(index, DType::S64);
   if (negative) {
     // Where moving up does not help the index stays as it came, so that the report names what the user wrote.
     Value moved = index + b.constant(size, index.dtype());
     index = select((index < like(index, 0)) & (moved >= like(index, 0)), moved, index);
   }
-  lowering.check(op_, index, dim, size);
+  lowering.check(op_, index, dim, size, code);
   Value zero = like(index, 0), last = b.constant(std::max<int64_t>(size - 1, 0), index.dtype());
   return minimum(maximum(index, zero), last);
+}
+
+void Call::require(Value holds, const std::string& message, Code code) const {
+  lowering.require(op_, holds, message, code);
 }
 
 }  // namespace tpu::ops

@@ -76,9 +76,11 @@ class Call {
   /// dim=int[1]? argument as sorted non-negative dims; all of them for None or an empty list.
   Dims dims(std::string_view name, int rank) const;
   /// The index with negatives moved up by `size`, as `S64` or its own type, clamped to be in range, after the
-  /// runtime check that an index outside [-size, size) raises IndexError. `negative` false: negative indices
-  /// are errors too (gather, embedding).
-  Value index(Value index, int64_t dim, int64_t size, bool negative = false) const;
+  /// runtime check that an index outside [-size, size) raises IndexError (or `code`). `negative` false:
+  /// negative indices are errors too (gather, embedding).
+  Value index(Value index, int64_t dim, int64_t size, bool negative = false, Code code = Code::Index) const;
+  /// Reports `message` when the result is read, unless every element of `holds` is true.
+  void require(Value holds, const std::string& message, Code code = Code::InvalidArgument) const;
 
   // ---- results, as PyTorch expects them
   int outs() const { return static_cast<int>(outs_.size()); }

@@ -16,7 +16,9 @@ enum Mode { kSum, kMean, kMax };
 Value flat(Value x) { return reshape(x, {x.elements()}); }
 
 // 1-d index of rows, checked.
-Value rows(Call& c, Value index, int64_t count) { return c.index(flat(index), 0, count); }
+Value rows(Call& c, Value index, int64_t count, Code code = Code::Index) {
+  return c.index(flat(index), 0, count, false, code);
+}
 
 // zeros [count, width] with source[k] added to row index[k].
 Value sum_rows(Call& c, Value index, Value source, int64_t count) {
@@ -69,7 +71,7 @@ Value counted(Call& c, Value index) {
 Bags bags(Call& c, int64_t rows_of_weight) {
   Value given = c.tensor("indices");
   Bags out;
-  out.index = rows(c, given, rows_of_weight);
+  out.index = rows(c, given, rows_of_weight, Code::InvalidArgument);
   out.n = out.index.elements();
   Value offsets = c.tensor("offsets");
   const bool last = c.flag("include_last_offset");

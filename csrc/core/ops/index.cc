@@ -97,10 +97,11 @@ Results index_put(Call& c) {
   return write(self, at, reshape(values, dims), accumulate ? combination("sum", own) : nullptr);
 }
 
-// Whole slices along `dim` by a 1-d (or 0-d) index.
+// Whole slices along `dim` by a 1-d (or 0-d) index. Only index_fill takes negative ones.
 struct Slices {
-  Slices(Call& c, Value self) : self(at_least_1d(self)), dim(c.wrap(c.integer("dim"), self.rank())) {
-    at = {{dim}, {c.index(at_least_1d(c.tensor("index")), dim, this->self.dims()[dim], true)}};
+  Slices(Call& c, Value self, bool negative = false, Code code = Code::Index)
+      : self(at_least_1d(self)), dim(c.wrap(c.integer("dim"), self.rank())) {
+    at = {{dim}, {c.index(at_least_1d(c.tensor("index")), dim, this->self.dims()[dim], negative, code)}};
   }
   /// A source whose size along `dim` is the index's; 0-d counts as one element.
   Value source(Value x) const { return reshape(x, at.shape(self.dims())); }
@@ -112,8 +113,8 @@ struct Slices {
 // self.index_add(dim, index, source, alpha): self[index] += alpha * source
 Results index_add(Call& c) {
   const DType t = c.compute_dtype();
-  Slices s(c, c.tensor("self", t));
-  Value source = c.tensor("source", t);
+  Value self = c.tensor("self", t), source = c.tensor("source", t);
+  Slices s(c, self, false, self.rank() > 1 ? Code::InvalidArgument : Code::Index);
   if (t == DType::Bool)
     return reshape(write(s.self, s.at, s.source(source) & c.scalar("alpha", t), logical_or), c.out().dims);
   return reshape(write(s.self, s.at, s.source(source * c.scalar("alpha", t)), add), c.out().dims);
@@ -130,7 +131,7 @@ Results index_reduce(Call& c) {
 // torch.gather's and torch.scatter's index along dim.
 Value element_index(Call& c, Value self, int dim) {
   Value index = at_least_1d(c.tensor("index"));
-  return c.index(index, dim, at_least_1d(self).dims()[dim]);
+  return c.index(index, dim, at_least_1d(self).dims()[dim], false, Code::InvalidArgument);
 }
 
 // scatter's source: the corner of `src` that the index covers, or a number everywhere.
@@ -251,7 +252,7 @@ void index(Table& t) {
     return reshape(write(s.self, s.at, s.source(c.tensor("source")), nullptr), c.out().dims);
   });
   t.op("index_fill.int_Scalar index_fill.int_Tensor", [](Call& c) -> Results {
-    Slices s(c, c.tensor("self"));
+    Slices s(c, c.tensor("self"), true);
     return reshape(write(s.self, s.at, reshape(c.tensor("value", c.out_dtype()), {}), nullptr), c.out().dims);
   });
   t.op("index_reduce", index_reduce);
@@ -286,13 +287,14 @@ void index(Table& t) {
   });
 
   // For operators whose result's size depends on data: everything at its largest size, and the count.
-  // tpu::nonzero_padded(self) -> (s64 [numel, rank], s64 count)
+  // tpu::nonzero_padded(self) -> (s64 [rank, numel], s64 count)
   t.op("tpu::nonzero_padded",
        [](Call& c) -> Results {
          Value self = c.tensor("self"), mask = convert(flat(self), DType::Bool);
          if (mask.elements() == 0)
-           return {full(c.b, 0, {DType::S64, {0, self.rank()}}), c.b.constant(0, DType::S64)};
-         return {coordinates(compact(mask), self.dims()), reduce_sum(convert(mask, DType::S64), {0})};
+           return {full(c.b, 0, {DType::S64, {self.rank(), 0}}), c.b.constant(0, DType::S64)};
+         return {swap_dims(coordinates(compact(mask), self.dims()), 0, 1),
+                 reduce_sum(convert(mask, DType::S64), {0})};
        },
        {.infer = true});
   // tpu::masked_select_padded(self, mask) -> (values, s64 count)

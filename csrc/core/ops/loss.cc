@@ -62,6 +62,7 @@ Value weighted(Call& c, Value x) { return c.has("weight") ? x * c.tensor("weight
 
 // Logarithms are at least -100, so that a certain and wrong prediction costs a finite amount.
 Value binary_cross_entropy(Call& c, Value x, Value target) {
+  c.require((x >= 0.0) & (x <= 1.0), "all elements of input should be between 0 and 1");
   const auto bounded = [](Value v) { return maximum(v, like(v, -100)); };
   return weighted(c, (target - 1.0) * bounded(log1p(-x)) - target * bounded(log(x)));
 }

@@ -42,7 +42,7 @@ Classes classes(Call& c, bool ignore) {
     out.ignored = equal(target, c.b.constant(c.integer("ignore_index"), DType::S64));
     target = select(out.ignored, full_like(target, 0), target);
   }
-  out.target = c.index(target, 1, x.size(1));
+  out.target = c.index(target, 1, x.size(1), false, ignore ? Code::Index : Code::InvalidArgument);
   return out;
 }
 
@@ -127,7 +127,7 @@ Labels labels(Call& c) {
   Value at = iota(c.b, DType::S64, {1, k, k}, 1), earlier = iota(c.b, DType::S64, {1, k, k}, 2);
   Value negative = broadcast_to(unsqueeze(target < zero, 1), {n, k, k});
   Value counts = !reduce_or(negative & (earlier <= at), {2});
-  target = c.index(select(counts, target, broadcast_to(zero, dims)), 1, k);
+  target = c.index(select(counts, target, broadcast_to(zero, dims)), 1, k, false, Code::InvalidArgument);
   Value hit = equal(unsqueeze(target, 2), iota(c.b, DType::S64, {1, k, k}, 2)) & unsqueeze(counts, 2);
   Value label = reduce_or(hit, {1});
   Value d = 1.0 - unsqueeze(take_along_dim(x, target, 1), 2) + unsqueeze(x, 1);

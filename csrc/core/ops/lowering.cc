@@ -31,16 +31,25 @@ Values Lowering::random(int64_t count) {
   return {word[0], word[1], low, high};
 }
 
-void Lowering::check(const std::string& op, Value index, int64_t dim, int64_t size) {
+void Lowering::check(const std::string& op, Value index, int64_t dim, int64_t size, Code code) {
   if (!bounds_checks || index.elements() == 0) return;
   Value wide = convert(index, DType::S64);
   Value bad = (wide < b.constant(int64_t{0}, DType::S64)) | (wide >= b.constant(size, DType::S64));
-  Value none = b.constant(kNoFault, DType::S64);
+  report(op, select(bad, wide, b.constant(kNoFault, DType::S64)),
+         text("index # is out of bounds for dimension ", dim, " with size ", size), code);
+}
+
+void Lowering::require(const std::string& op, Value holds, const std::string& message, Code code) {
+  if (!bounds_checks || holds.elements() == 0) return;
+  report(op, select(holds, b.constant(kNoFault, DType::S64), b.constant(int64_t{0}, DType::S64)), message,
+         code);
+}
+
+void Lowering::report(const std::string& op, Value found, const std::string& message, Code code) {
   Dims all;
-  for (int i = 0; i < wide.rank(); i++) all.push_back(i);
-  Value found = select(bad, wide, none);
-  faults_.push_back(reshape(reduce(found, none, all, [](Value x, Value y) { return maximum(x, y); }), {1}));
-  parameters_.checks.push_back({op, dim, size});
+  for (int i = 0; i < found.rank(); i++) all.push_back(i);
+  faults_.push_back(reshape(reduce_max(found, all), {1}));
+  parameters_.checks.push_back({op, message, code});
 }
 
 Value Lowering::faults() { return concatenate(faults_, 0); }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/hlo/functions.h"
 #include "core/ops/arg.h"
 
@@ -21,11 +22,12 @@ struct Parameters {
   std::vector<std::pair<int, DType>> scalars;  // (slot, type to pass it as)
   int64_t random_count = 0;                    // how far the generator's offset advances
   struct Check {
-    std::string op;     // the operator, for the message
-    int64_t dim, size;  // the dimension that was indexed, its size
+    std::string op;       // the operator, for the message
+    std::string message;  // '#' stands for the number found
+    Code code;
   };
   std::vector<Check>
-      checks;  // when not empty, one more result: s64[checks], an offending index or kNoFault each
+      checks;  // when not empty, one more result: s64[checks], an offending number or kNoFault each
 };
 
 constexpr int64_t kNoFault = INT64_MIN;
@@ -41,7 +43,9 @@ class Lowering {
   /// u32 scalars.
   hlo::Values random(int64_t count);
   /// Reports the largest index outside [0, size) in `index` (any integer type) when the result is read.
-  void check(const std::string& op, hlo::Value index, int64_t dim, int64_t size);
+  void check(const std::string& op, hlo::Value index, int64_t dim, int64_t size, Code code = Code::Index);
+  /// Reports `message` when the result is read, unless every element of `holds` (bool) is true.
+  void require(const std::string& op, hlo::Value holds, const std::string& message, Code code);
   /// The s64 vector of all checks; call once, when parameters().checks is not empty.
   hlo::Value faults();
 
@@ -52,6 +56,8 @@ class Lowering {
   const bool bounds_checks;
 
  private:
+  void report(const std::string& op, hlo::Value found, const std::string& message, Code code);
+
   Parameters parameters_;
   std::map<std::pair<int, DType>, hlo::Value> scalars_;
   hlo::Value random_state_;

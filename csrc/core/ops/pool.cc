@@ -43,7 +43,7 @@ Results unpool(Call& c, int n) {
   const int64_t size = hlo::product(c.ints("output_size")), plane = hlo::product(std::span(x.dims()).last(n));
   const int64_t count = plane ? x.elements() / plane : 0;
   if (x.elements() == 0) return full(c.b, 0, c.out());
-  index = c.index(reshape(index, {count, plane}), 1, size);
+  index = c.index(reshape(index, {count, plane}), 1, size, false, Code::InvalidArgument);
   return reshape(scatter_planes(reshape(x, {count, plane}), index, size, true), c.out().dims);
 }
 

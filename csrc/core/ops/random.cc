@@ -91,6 +91,8 @@ Results multinomial(Call& c) {
   const int64_t rows = p.size(0), n = p.size(1);
   const Dims& dims = c.out().dims;
   if (rows == 0 || k == 0) return full(c.b, 0, c.out());
+  c.require((p >= 0.0) & is_finite(p), "probability tensor contains either `inf`, `nan` or element < 0");
+  c.require(reduce_sum(p, {1}) > 0.0, "invalid multinomial distribution (sum of probabilities <= 0)");
   if (!c.flag("replacement") || k == 1) {
     // The k largest of p / Exponential(1) are k draws without replacement.
     Value score = p / exponential(c, p.type());

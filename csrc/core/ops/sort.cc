@@ -117,7 +117,10 @@ Results searchsorted(Call& c) {
   Value sequence = c.tensor(name, t), values = c.tensor("self", t);
   if (c.has("sorter")) {
     Value sorter = c.tensor("sorter");
-    if (sequence.elements()) sequence = take_along_dim(sequence, c.index(sorter, -1, sequence.size(-1)), -1);
+    if (sequence.elements()) {
+      sorter = c.index(sorter, -1, sequence.size(-1), false, Code::InvalidArgument);
+      sequence = take_along_dim(sequence, sorter, -1);
+    }
   }
   const bool right = c.flag("right") || (c.has("side") && c.str("side") == "right");
   if (sequence.rank() == 1) values = flat(values);

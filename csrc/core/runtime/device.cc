@@ -136,9 +136,10 @@ void Device::check_faults() {
     for (size_t i = 0; i < found.size(); i++) {
       if (found[i] == ops::kNoFault) continue;
       const auto& check = (*f.checks)[i];
-      throw Error(
-          Code::Index, check.op,
-          text("index ", found[i], " is out of bounds for dimension ", check.dim, " with size ", check.size));
+      std::string message = check.message;
+      if (const size_t at = message.find('#'); at != std::string::npos)
+        message.replace(at, 1, std::to_string(found[i]));
+      throw Error(check.code, check.op, message);
     }
   }
 }

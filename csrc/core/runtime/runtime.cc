@@ -15,6 +15,8 @@
 namespace tpu::runtime {
 namespace {
 
+constexpr size_t kSlowest = 10;  // compiles that are remembered by name
+
 std::mutex start_mutex;
 std::function<Choice()> chooser;
 std::atomic<Runtime*> instance{nullptr};  // never destroyed: tensors may outlive static destructors
@@ -146,6 +148,7 @@ std::shared_ptr<pjrt::Executable> Runtime::executable_for(const std::string& mod
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
   compiles++;
   compile_us += us;
+  note_compile(us, why);
   log("compiles", text(why, ": ", us / 1000, " ms, module ", key.substr(0, 12)));
   if (disk_.mode() == cache::Disk::Mode::On) {
     try {
@@ -155,6 +158,19 @@ std::shared_ptr<pjrt::Executable> Runtime::executable_for(const std::string& mod
     }
   }
   return executables_.insert(key, executable);
+}
+
+void Runtime::note_compile(int64_t us, const std::string& why) {
+  std::lock_guard lock(slowest_mutex_);
+  const auto at = std::upper_bound(slowest_.begin(), slowest_.end(), us,
+                                   [](int64_t t, const auto& known) { return t > known.first; });
+  slowest_.emplace(at, us, why);
+  if (slowest_.size() > kSlowest) slowest_.pop_back();
+}
+
+std::vector<std::pair<int64_t, std::string>> Runtime::slowest_compiles() {
+  std::lock_guard lock(slowest_mutex_);
+  return slowest_;
 }
 
 std::shared_ptr<const Program> Runtime::compile(const graph::Graph& graph, const graph::Settings& settings,

@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/cache/disk.h"
@@ -39,6 +41,8 @@ class Runtime {
   cache::Disk& disk() { return disk_; }
   /// Forgets the programs in memory that nobody holds.
   void forget_programs() { executables_.clear(); }
+  /// The compiles of this process that took longest, longest first: microseconds, and what they were for.
+  std::vector<std::pair<int64_t, std::string>> slowest_compiles();
 
   /// A program for the graph. Takes it from the disk cache when it is there. `why` is logged with a compile.
   std::shared_ptr<const Program> compile(const graph::Graph& graph, const graph::Settings& settings,
@@ -47,6 +51,7 @@ class Runtime {
  private:
   Runtime(const Choice& choice);
   std::shared_ptr<pjrt::Executable> executable_for(const std::string& module, const std::string& why);
+  void note_compile(int64_t us, const std::string& why);
 
   std::shared_ptr<pjrt::Client> client_;
   std::vector<std::unique_ptr<Device>> devices_;
@@ -55,6 +60,8 @@ class Runtime {
   std::string plugin_identity_, host_cpu_;
   cache::Disk disk_;
   cache::Lru<pjrt::Executable> executables_;  // by digest: graphs with different keys may have one module
+  std::mutex slowest_mutex_;
+  std::vector<std::pair<int64_t, std::string>> slowest_;
 };
 
 }  // namespace tpu::runtime

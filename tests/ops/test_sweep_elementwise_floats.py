@@ -1,0 +1,15 @@
+"""The sweep over PyTorch's operator samples: element-wise functions, in the other floating point types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from sweep import checks, samples
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(("name", "dtype"), samples.cases("elementwise", samples.FLOATS))
+def test_operator(name: str, dtype: torch.dtype, judge: Callable[..., None]) -> None:
+    judge(name, dtype, checks.run(samples.OPS[name], dtype))

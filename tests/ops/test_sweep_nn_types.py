@@ -1,0 +1,15 @@
+"""The sweep over PyTorch's operator samples: torch.nn.functional, in the other dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from sweep import checks, samples
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(("name", "dtype"), samples.cases("nn", samples.DTYPES[1:]))
+def test_operator(name: str, dtype: torch.dtype, judge: Callable[..., None]) -> None:
+    judge(name, dtype, checks.run(samples.OPS[name], dtype))
