@@ -1,4 +1,4 @@
-"""python -m torch_tpu env | info"""
+"""python -m torch_tpu env | info | ops"""
 
 import sys
 

@@ -14,6 +14,7 @@
 #include "torch/engine.h"
 #include "torch/generator.h"
 #include "torch/memory.h"
+#include "torch/python_aot.h"
 #include "torch/python_capture.h"
 #include "torch/stream.h"
 
@@ -218,6 +219,7 @@ PYBIND11_MODULE(_C, m) {
   bind_runtime(m);
   bind_memory(m);
   bind_capture(m);
+  bind_aot(m);
   bind_tools(m);
 }
 

@@ -110,9 +110,21 @@ DType conv_type(Call& c, DType dtype) {
   return c.lowering.platform == Platform::Cpu ? compute_type(dtype) : dtype;
 }
 
+namespace {
+
+// XLA has none outside its CPU device, and says so in terms of its own passes.
+void refuse_wide_integers(Call& c, Value x) {
+  if (x.dtype() == DType::S64 || x.dtype() == DType::U64)
+    throw Error(Code::Unimplemented, c.op(),
+                "the TPU compiler has no convolution of 64-bit integers: convert to int32 or float32 first");
+}
+
+}  // namespace
+
 Value convolve(Call& c, Value x, Value w, const SpatialWindow& window, int64_t groups) {
   const size_t n = window.stride.size();
   if (c.lowering.platform != Platform::Cpu) {
+    refuse_wide_integers(c, x);
     const Dims spatial = iota_from(2, n);
     return convolution(x, w, {0, 1, 1, 0, 0, 1, spatial, spatial, spatial}, conv_window(window), groups);
   }
@@ -131,6 +143,7 @@ Value correlate(Call& c, Value x, Value y, const SpatialWindow& window, int64_t 
   const size_t n = window.stride.size();
   const int64_t last = static_cast<int64_t>(n);
   if (c.lowering.platform != Platform::Cpu) {
+    refuse_wide_integers(c, x);
     // Batch and feature swap roles: the channels of x become the batch, in groups.
     const Dims spatial = iota_from(2, n);
     return convolution(x, y, {1, 0, 0, 1, 1, 0, spatial, spatial, spatial}, conv_window(window), 1, groups);

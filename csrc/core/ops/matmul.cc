@@ -39,6 +39,46 @@ bool is_slow_integer_product(Call& c, Value x, Value y, const Dims& x_contract) 
          std::max(x.elements(), y.elements()) > kSmall;
 }
 
+// 64-bit integers by products that are summed: outside its CPU device XLA has no dot for them. The products
+// are fused into the sum and never stored.
+Value sum_of_products(Value x, Value y, const Dims& x_batch, const Dims& y_batch, const Dims& x_contract,
+                      const Dims& y_contract) {
+  const auto contains = [](const Dims& dims, int64_t d) {
+    return std::find(dims.begin(), dims.end(), d) != dims.end();
+  };
+  const auto free_of = [&](Value v, const Dims& batch, const Dims& contract) {
+    Dims free;
+    for (int64_t d = 0; d < v.rank(); d++)
+      if (!contains(batch, d) && !contains(contract, d)) free.push_back(d);
+    return free;
+  };
+  const Dims x_free = free_of(x, x_batch, x_contract), y_free = free_of(y, y_batch, y_contract);
+  Dims all, reduced;
+  for (int64_t d : x_batch) all.push_back(x.size(static_cast<int>(d)));
+  for (int64_t d : x_free) all.push_back(x.size(static_cast<int>(d)));
+  for (int64_t d : y_free) all.push_back(y.size(static_cast<int>(d)));
+  for (int64_t d : x_contract) {
+    reduced.push_back(static_cast<int64_t>(all.size()));
+    all.push_back(x.size(static_cast<int>(d)));
+  }
+  const auto spread = [&](Value v, const Dims& batch, const Dims& free, size_t first_free,
+                          const Dims& contract) {
+    Dims map(v.rank());
+    for (size_t i = 0; i < batch.size(); i++) map[batch[i]] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < free.size(); i++) map[free[i]] = static_cast<int64_t>(first_free + i);
+    for (size_t i = 0; i < contract.size(); i++) map[contract[i]] = reduced[i];
+    // broadcast_in_dim wants its operand's dimensions in the order of the result's.
+    Dims order(v.rank()), sorted(map);
+    for (int i = 0; i < v.rank(); i++) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return map[a] < map[b]; });
+    std::sort(sorted.begin(), sorted.end());
+    return broadcast_in_dim(transpose(v, order), all, sorted);
+  };
+  Value products = spread(x, x_batch, x_free, x_batch.size(), x_contract) *
+                   spread(y, y_batch, y_free, x_batch.size() + x_free.size(), y_contract);
+  return reduce_sum(products, reduced);
+}
+
 }  // namespace
 
 Value product(Call& c, Value x, Value y, const Dims& x_batch, const Dims& y_batch, const Dims& x_contract,
@@ -46,6 +86,8 @@ Value product(Call& c, Value x, Value y, const Dims& x_batch, const Dims& y_batc
   const DType t = compute_type(x.dtype());
   if (is_slow_integer_product(c, x, y, x_contract))
     return integer_product(x, y, x_batch, y_batch, x_contract, y_contract);
+  if ((t == DType::S64 || t == DType::U64) && c.lowering.platform != Platform::Cpu)
+    return sum_of_products(x, y, x_batch, y_batch, x_contract, y_contract);
   // XLA's CPU device has fast loops for f32 only; a TPU multiplies halves natively and adds up in f32.
   if (t != x.dtype() && c.lowering.platform == Platform::Cpu) x = convert(x, t), y = convert(y, t);
   return dot_general(x, y, x_batch, y_batch, x_contract, y_contract, t);

@@ -1,5 +1,6 @@
 #include "core/pjrt/client.h"
 
+#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
@@ -9,29 +10,6 @@
 
 namespace tpu::pjrt {
 namespace {
-
-PJRT_NamedValue named(const std::string& name, const Option& option) {
-  auto value = make_args<PJRT_NamedValue>(PJRT_NamedValue_STRUCT_SIZE);
-  value.name = name.data();
-  value.name_size = name.size();
-  value.value_size = 1;
-  if (const auto* integer = std::get_if<int64_t>(&option)) {
-    value.type = PJRT_NamedValue_kInt64;
-    value.int64_value = *integer;
-  } else if (const auto* flag = std::get_if<bool>(&option)) {
-    value.type = PJRT_NamedValue_kBool;
-    value.bool_value = *flag;
-  } else if (const auto* number = std::get_if<float>(&option)) {
-    value.type = PJRT_NamedValue_kFloat;
-    value.float_value = *number;
-  } else {
-    const auto& string = std::get<std::string>(option);
-    value.type = PJRT_NamedValue_kString;
-    value.string_value = string.data();
-    value.value_size = string.size();
-  }
-  return value;
-}
 
 // Runs the caller's release when an upload ends early, by return or by throw.
 class Release {
@@ -58,9 +36,7 @@ class Release {
 
 std::shared_ptr<Client> Client::create(std::shared_ptr<Plugin> plugin,
                                        const std::map<std::string, Option>& options) {
-  std::vector<PJRT_NamedValue> values;
-  values.reserve(options.size());
-  for (const auto& [name, option] : options) values.push_back(named(name, option));
+  const std::vector<PJRT_NamedValue> values = to_pjrt(options);
   auto args = make_args<PJRT_Client_Create_Args>(PJRT_Client_Create_Args_STRUCT_SIZE);
   args.create_options = values.data();
   args.num_options = values.size();
@@ -117,12 +93,7 @@ PJRT_DeviceDescription* Client::description(int index) const {
   return args.device_description;
 }
 
-std::string Client::device_kind(int device) const {
-  auto args = make_args<PJRT_DeviceDescription_Kind_Args>(PJRT_DeviceDescription_Kind_Args_STRUCT_SIZE);
-  args.device_description = description(device);
-  plugin_->check(plugin_->api()->PJRT_DeviceDescription_Kind(&args), "device kind");
-  return std::string(args.device_kind, args.device_kind_size);
-}
+std::string Client::device_kind(int device) const { return kind_of(*plugin_, description(device)); }
 
 std::string Client::device_description(int device) const {
   auto args =
@@ -132,12 +103,7 @@ std::string Client::device_description(int device) const {
   return std::string(args.debug_string, args.debug_string_size);
 }
 
-int64_t Client::device_id(int device) const {
-  auto args = make_args<PJRT_DeviceDescription_Id_Args>(PJRT_DeviceDescription_Id_Args_STRUCT_SIZE);
-  args.device_description = description(device);
-  plugin_->check(plugin_->api()->PJRT_DeviceDescription_Id(&args), "device id");
-  return args.id;
-}
+int64_t Client::device_id(int device) const { return id_of(*plugin_, description(device)); }
 
 PJRT_Device* Client::device(int index) const {
   if (index < 0 || index >= device_count())
@@ -164,13 +130,7 @@ std::optional<MemoryStats> Client::memory_stats(int index) const {
 }
 
 std::shared_ptr<Executable> Client::compile(const std::string& program, const CompileOptions& options) {
-  constexpr std::string_view kFormat = "mlir";
-  auto code = make_args<PJRT_Program>(PJRT_Program_STRUCT_SIZE);
-  code.code = const_cast<char*>(program.data());
-  code.code_size = program.size();
-  code.format = kFormat.data();
-  code.format_size = kFormat.size();
-
+  PJRT_Program code = mlir_program(program);
   const std::string settings = options.serialize();
   auto args = make_args<PJRT_Client_Compile_Args>(PJRT_Client_Compile_Args_STRUCT_SIZE);
   args.client = client_;
@@ -211,6 +171,30 @@ std::unique_ptr<Buffer> Client::upload(const void* data, DType dtype, std::span<
       std::make_unique<Buffer>(shared_from_this(), args.buffer, dtype, Dims(dims.begin(), dims.end()), index);
   if (use == HostUse::ZeroCopy && duty) duty.after(done);
   return buffer;
+}
+
+std::string kind_of(const Plugin& plugin, PJRT_DeviceDescription* device) {
+  auto args = make_args<PJRT_DeviceDescription_Kind_Args>(PJRT_DeviceDescription_Kind_Args_STRUCT_SIZE);
+  args.device_description = device;
+  plugin.check(plugin.api()->PJRT_DeviceDescription_Kind(&args), "device kind");
+  return std::string(args.device_kind, args.device_kind_size);
+}
+
+int64_t id_of(const Plugin& plugin, PJRT_DeviceDescription* device) {
+  auto args = make_args<PJRT_DeviceDescription_Id_Args>(PJRT_DeviceDescription_Id_Args_STRUCT_SIZE);
+  args.device_description = device;
+  plugin.check(plugin.api()->PJRT_DeviceDescription_Id(&args), "device id");
+  return args.id;
+}
+
+PJRT_Program mlir_program(const std::string& program) {
+  static constexpr std::string_view kFormat = "mlir";
+  auto code = make_args<PJRT_Program>(PJRT_Program_STRUCT_SIZE);
+  code.code = const_cast<char*>(program.data());
+  code.code_size = program.size();
+  code.format = kFormat.data();
+  code.format_size = kFormat.size();
+  return code;
 }
 
 namespace {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/pjrt/named_value.h"
 #include "core/pjrt/plugin.h"
 
 namespace tpu::pjrt {
@@ -18,7 +18,6 @@ class Buffer;
 class Executable;
 
 using Dims = std::vector<int64_t>;
-using Option = std::variant<int64_t, bool, float, std::string>;
 
 /// How the host memory given to Client::upload may be used.
 enum class HostUse {
@@ -85,6 +84,12 @@ class Client : public std::enable_shared_from_this<Client> {
   bool host_memory_ = false;
   std::vector<PJRT_Device*> devices_;
 };
+
+// ---- of devices and programs, with a client or ahead of time
+std::string kind_of(const Plugin& plugin, PJRT_DeviceDescription* device);
+int64_t id_of(const Plugin& plugin, PJRT_DeviceDescription* device);
+/// StableHLO text or bytecode for a compile call; refers to `program`.
+PJRT_Program mlir_program(const std::string& program);
 
 PJRT_Buffer_Type to_pjrt(DType dtype);
 /// Error(Unimplemented) for a type the core does not know.

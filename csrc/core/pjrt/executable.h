@@ -8,13 +8,10 @@
 #include <vector>
 
 #include "core/pjrt/buffer.h"
+#include "core/pjrt/compiled.h"
 #include "core/pjrt/event.h"
 
 namespace tpu::pjrt {
-
-struct ProgramStats {
-  int64_t code_bytes = 0, argument_bytes = 0, output_bytes = 0, alias_bytes = 0, temp_bytes = 0;
-};
 
 class Executable {
  public:
@@ -35,26 +32,18 @@ class Executable {
                 std::vector<std::unique_ptr<Buffer>>& outputs) const;
 
   int num_outputs() const { return static_cast<int>(num_outputs_); }
-  /// Bytes that Client::deserialize loads again.
-  std::string serialize() const;
-  /// Compiler's memory figures; nullopt when the plugin gives none.
-  std::optional<ProgramStats> stats() const;
-  /// Hash of the program, as the plugin gives it ("" when it gives none).
-  std::string fingerprint() const;
+  /// What was compiled: its bytes and figures.
+  const Compiled& compiled() const { return *program_; }
 
  private:
-  struct Output {
-    DType dtype;
-    Dims dims;
-  };
   void describe();
   void destroy() noexcept;
 
   std::shared_ptr<Client> client_;
   PJRT_LoadedExecutable* executable_;
-  PJRT_Executable* program_ = nullptr;
+  std::optional<Compiled> program_;
   size_t num_outputs_ = 0;
-  std::vector<Output> outputs_;  // empty when the plugin cannot tell before a run
+  std::vector<Compiled::Output> outputs_;  // empty when the plugin cannot tell before a run
 };
 
 }  // namespace tpu::pjrt

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <string_view>
 
 #include "core/base/error.h"
+#include "core/pjrt/named_value.h"
 
 namespace tpu::pjrt {
 namespace {
@@ -73,24 +73,6 @@ Code code_of(PJRT_Error_Code code) {
   }
 }
 
-std::string to_text(const PJRT_NamedValue& value) {
-  switch (value.type) {
-    case PJRT_NamedValue_kString:
-      return std::string(value.string_value, value.value_size);
-    case PJRT_NamedValue_kInt64:
-      return std::to_string(value.int64_value);
-    case PJRT_NamedValue_kFloat:
-      return text(value.float_value);
-    case PJRT_NamedValue_kBool:
-      return value.bool_value ? "true" : "false";
-    case PJRT_NamedValue_kInt64List:
-      break;
-  }
-  std::string joined;
-  for (size_t i = 0; i < value.value_size; ++i) joined += text(i ? "." : "", value.int64_array_value[i]);
-  return joined;
-}
-
 }  // namespace
 
 bool plugins_usable() { return !exiting.load(std::memory_order_acquire); }
@@ -133,11 +115,9 @@ const PJRT_Extension_Base* Plugin::extension(int type) const {
 std::string Plugin::attribute(const std::string& name) const {
   auto args = make_args<PJRT_Plugin_Attributes_Args>(PJRT_Plugin_Attributes_Args_STRUCT_SIZE);
   check(api_->PJRT_Plugin_Attributes(&args), "plugin attributes");
-  for (size_t i = 0; i < args.num_attributes; ++i) {
-    const PJRT_NamedValue& value = args.attributes[i];
-    if (std::string_view(value.name, value.name_size) == name) return to_text(value);
-  }
-  return "";
+  const auto attributes = from_pjrt(args.attributes, args.num_attributes);
+  const auto at = attributes.find(name);
+  return at == attributes.end() ? "" : to_text(at->second);
 }
 
 void Plugin::check(PJRT_Error* error, const char* what) const {

@@ -1,6 +1,7 @@
 #include "core/runtime/device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <limits>
@@ -65,6 +66,15 @@ ArrayPtr Device::upload(const void* data, const hlo::Type& type) {
   } catch (const std::bad_alloc&) {
     throw out_of_memory(bytes);
   }
+}
+
+ArrayPtr Device::zeros(const hlo::Type& type) {
+  const int64_t bytes = type.elements() * size_of(type.dtype);
+  // Not a vector: pages that the system has zeroed need not be written.
+  const std::unique_ptr<void, void (*)(void*)> host(
+      std::calloc(static_cast<size_t>(std::max<int64_t>(bytes, 1)), 1), std::free);
+  if (!host) throw out_of_memory(bytes);
+  return upload(host.get(), type);
 }
 
 ArrayPtr Device::scalar(const std::array<uint64_t, 2>& bits, DType dtype) {

@@ -35,6 +35,7 @@ class Device {
 
   /// Copies host data (dense, row-major) to a new array; the host memory may be reused at once.
   ArrayPtr upload(const void* data, const hlo::Type& type);
+  ArrayPtr zeros(const hlo::Type& type);
   /// A 0-d array of this value, from a small cache. `bits` are the value's first size_of(dtype) bytes.
   ArrayPtr scalar(const std::array<uint64_t, 2>& bits, DType dtype);
 

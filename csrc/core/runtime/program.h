@@ -20,8 +20,8 @@ struct ScalarValue {
 };
 
 struct Program {
-  graph::Lowered plan;  // its module text is dropped after the compile
-  std::shared_ptr<pjrt::Executable> executable;
+  graph::Lowered plan;                           // its module text is dropped after the compile
+  std::shared_ptr<pjrt::Executable> executable;  // null in a recording: a launch makes arrays of zeros
   std::shared_ptr<const std::vector<ops::Parameters::Check>> checks;  // null when there are none
   int64_t bytes = 0;  // of memory that a launch takes for its results
 
@@ -31,6 +31,9 @@ struct Program {
   void launch(Device& device, std::span<Cell* const> cells, std::span<const ScalarValue> scalars,
               Generator* generator, std::vector<ArrayPtr>& outputs) const;
   bool uses_random() const { return plan.extra.random_count > 0; }
+
+ private:
+  void pretend(Device& device, std::span<Cell* const> cells, std::vector<ArrayPtr>& outputs) const;
 };
 
 }  // namespace tpu::runtime

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <mutex>
+#include <utility>
 
 #include "core/base/env.h"
 #include "core/base/error.h"
@@ -93,6 +93,7 @@ Runtime::Runtime(const Choice& choice)
   client_ = pjrt::Client::create(plugin, choice.options);
   const std::string name = client_->platform_name();
   platform_ = name == "cpu" ? ops::Platform::Cpu : name == "tpu" ? ops::Platform::Tpu : ops::Platform::Other;
+  target_ = platform_;
   // Without this XLA's CPU compiler drops the NaN of max(1, NaN), maximum and max pooling included.
   if (platform_ == ops::Platform::Cpu) options_.overrides["xla_cpu_enable_fast_min_max"] = false;
   for (int i = 0; i < client_->device_count(); i++) devices_.push_back(std::make_unique<Device>(client_, i));
@@ -152,7 +153,7 @@ std::shared_ptr<pjrt::Executable> Runtime::executable_for(const std::string& mod
   log("compiles", text(why, ": ", us / 1000, " ms, module ", key.substr(0, 12)));
   if (disk_.mode() == cache::Disk::Mode::On) {
     try {
-      disk_.store(key, executable->serialize());
+      disk_.store(key, executable->compiled().serialize());
     } catch (const Error& e) {
       log("cache", text("cannot serialize ", key.substr(0, 12), ": ", e.what()));
     }
@@ -175,6 +176,7 @@ std::vector<std::pair<int64_t, std::string>> Runtime::slowest_compiles() {
 
 std::shared_ptr<const Program> Runtime::compile(const graph::Graph& graph, const graph::Settings& settings,
                                                 const std::string& why) {
+  if (recording_) return record(graph, settings, why);
   auto program = std::make_shared<Program>();
   program->plan = graph::lower(graph, settings);
   if (logs("modules")) log("modules", why + "\n" + program->plan.module);
@@ -191,16 +193,42 @@ std::shared_ptr<const Program> Runtime::compile(const graph::Graph& graph, const
   return program;
 }
 
-const ArrayPtr& Cell::materialize() {
-  if (!array) {
-    Device& owner = Runtime::get().device(device);
-    const int64_t bytes = type.elements() * size_of(type.dtype);
-    // Not a vector: pages that the system has zeroed need not be written.
-    const std::unique_ptr<void, void (*)(void*)> zeros(
-        std::calloc(static_cast<size_t>(std::max<int64_t>(bytes, 1)), 1), std::free);
-    if (!zeros) throw owner.out_of_memory(bytes);
-    array = owner.upload(zeros.get(), type);
+std::shared_ptr<const Program> Runtime::record(const graph::Graph& graph, const graph::Settings& settings,
+                                               const std::string& why) {
+  auto program = std::make_shared<Program>();
+  Recorded made{why, graph, ""};
+  try {
+    program->plan = graph::lower(graph, settings);
+    made.module.swap(program->plan.module);
+  } catch (const Error& e) {
+    made.error = e;
   }
+  const std::optional<Error> failed = made.error;
+  {
+    std::lock_guard lock(recording_mutex_);
+    recorded_.push_back(std::move(made));
+  }
+  if (failed) throw *failed;
+  return program;
+}
+
+void Runtime::start_recording(ops::Platform target) {
+  std::lock_guard lock(recording_mutex_);
+  if (recording_) throw Error(Code::InvalidArgument, "", "programs are being recorded already");
+  recorded_.clear();
+  target_ = target;
+  recording_ = true;
+}
+
+std::vector<Recorded> Runtime::finish_recording() {
+  std::lock_guard lock(recording_mutex_);
+  recording_ = false;
+  target_ = platform_;
+  return std::exchange(recorded_, {});
+}
+
+const ArrayPtr& Cell::materialize() {
+  if (!array) array = Runtime::get().device(device).zeros(type);
   return array;
 }
 

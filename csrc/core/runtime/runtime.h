@@ -2,10 +2,12 @@
 // compiler.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +26,14 @@ struct Choice {
   std::string notice;  // one line for the user, or ""
 };
 
+/// A program of a recording.
+struct Recorded {
+  std::string why;  // as Runtime::compile was told
+  graph::Graph graph;
+  std::string module;               // "" when its lowering failed
+  std::optional<Error> error = {};  // of the lowering
+};
+
 class Runtime {
  public:
   /// Sets how the plugin is chosen; must be called before the first get(). It may throw.
@@ -37,7 +47,8 @@ class Runtime {
   int device_count() const { return static_cast<int>(devices_.size()); }
   /// Error(InvalidArgument) for an index that does not exist.
   Device& device(int index);
-  ops::Platform platform() const { return platform_; }
+  /// What programs are lowered for: the client's platform, or that of the recording.
+  ops::Platform platform() const { return target_.load(std::memory_order_relaxed); }
   cache::Disk& disk() { return disk_; }
   /// Forgets the programs in memory that nobody holds.
   void forget_programs() { executables_.clear(); }
@@ -48,14 +59,27 @@ class Runtime {
   std::shared_ptr<const Program> compile(const graph::Graph& graph, const graph::Settings& settings,
                                          const std::string& why);
 
+  /// From now on programs are lowered for `target` and kept instead of compiled: a launch makes arrays of
+  /// zeros. What is compiled already is in the callers' caches: they forget it before and after. Error
+  /// (InvalidArgument) when a recording is under way.
+  void start_recording(ops::Platform target);
+  /// Ends the recording; its programs in the order of their first calls.
+  std::vector<Recorded> finish_recording();
+
  private:
   Runtime(const Choice& choice);
+  std::shared_ptr<const Program> record(const graph::Graph& graph, const graph::Settings& settings,
+                                        const std::string& why);
   std::shared_ptr<pjrt::Executable> executable_for(const std::string& module, const std::string& why);
   void note_compile(int64_t us, const std::string& why);
 
   std::shared_ptr<pjrt::Client> client_;
   std::vector<std::unique_ptr<Device>> devices_;
   ops::Platform platform_;
+  std::atomic<ops::Platform> target_;
+  std::atomic<bool> recording_{false};
+  std::mutex recording_mutex_;  // guards the next one
+  std::vector<Recorded> recorded_;
   pjrt::CompileOptions options_;
   std::string plugin_identity_, host_cpu_;
   cache::Disk disk_;

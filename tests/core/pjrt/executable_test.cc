@@ -183,7 +183,7 @@ TEST(Executable, DonatingABufferThatIsZeroCopyLeavesHostMemoryAlone) {
 }
 
 TEST(Executable, SerializedLoadsAgain) {
-  const std::string bytes = client()->compile(kDouble, {})->serialize();
+  const std::string bytes = client()->compile(kDouble, {})->compiled().serialize();
   EXPECT_GT(bytes.size(), 100u);
   const auto program = client()->deserialize(bytes);
   EXPECT_EQ(program->num_outputs(), 1);
@@ -191,11 +191,11 @@ TEST(Executable, SerializedLoadsAgain) {
     const auto x = upload(kOneToFour, DType::F32, {4}, device);
     EXPECT_EQ(download<float>(*run(*program, {x.get()}, device)[0]), kTwoToEight);
   }
-  EXPECT_EQ(client()->deserialize(program->serialize())->num_outputs(), 1);
+  EXPECT_EQ(client()->deserialize(program->compiled().serialize())->num_outputs(), 1);
 }
 
 TEST(Executable, ForeignBytesAreAnError) {
-  const std::string good = client()->compile(kDouble, {})->serialize();
+  const std::string good = client()->compile(kDouble, {})->compiled().serialize();
   for (const std::string& bytes :
        {std::string(), std::string("garbage"), std::string(4096, '\xff'), good.substr(0, good.size() / 2)})
     EXPECT_THROW(client()->deserialize(bytes), Error) << bytes.size() << " bytes";
@@ -203,13 +203,13 @@ TEST(Executable, ForeignBytesAreAnError) {
 
 TEST(Executable, StatisticsAndFingerprint) {
   const auto program = client()->compile(kDouble, {});
-  const auto stats = program->stats();
+  const auto stats = program->compiled().stats();
   ASSERT_TRUE(stats);
   EXPECT_EQ(stats->argument_bytes, 16);
   EXPECT_EQ(stats->output_bytes, 16);
   EXPECT_EQ(stats->alias_bytes, 0);
-  EXPECT_EQ(client()->compile(kIncrement, {})->stats()->alias_bytes, 4096 * 4);
-  EXPECT_EQ(program->fingerprint(), client()->compile(kDouble, {})->fingerprint());
+  EXPECT_EQ(client()->compile(kIncrement, {})->compiled().stats()->alias_bytes, 4096 * 4);
+  EXPECT_EQ(program->compiled().fingerprint(), client()->compile(kDouble, {})->compiled().fingerprint());
 }
 
 TEST(Executable, ProgramsOutliveEachOthersBuffers) {
