@@ -119,7 +119,8 @@ def same_results(op: OpInfo, sample: SampleInput, dtype: torch.dtype, expected: 
 
 
 def rounded(exact: Any, like: Any) -> Any:
-    return tree_map(lambda e, t: e.to(t.dtype) if isinstance(e, torch.Tensor) else e, exact, like)
+    pairs = zip(tree_leaves(exact), tree_leaves(like), strict=True)
+    return [e.to(t.dtype) if isinstance(e, torch.Tensor) else e for e, t in pairs]
 
 
 # ---- gradients
