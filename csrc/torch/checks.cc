@@ -3,6 +3,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/native/TypeProperties.h>
 #include <c10/core/WrapDimMinimal.h>
 
 #include <algorithm>
@@ -87,11 +88,14 @@ void require_bool_mask(const OpPlan& plan, c10::Stack& stack) {
               "masked_scatter_ only supports boolean masks, but got mask with dtype ", mask.scalar_type());
 }
 
-void refuse_scalars(const OpPlan& plan, c10::Stack& stack) {
-  const auto tensors = plan.argument(stack, "tensors").toListRef();
+void check_concatenated(const OpPlan& plan, c10::Stack& stack) {
+  const std::vector<at::Tensor> tensors = plan.argument(stack, "tensors").toTensorVector();
   for (size_t i = 0; i < tensors.size(); i++)
-    TORCH_CHECK(tensors[i].toTensor().dim() > 0, "zero-dimensional tensor (at position ", i,
-                ") cannot be concatenated");
+    TORCH_CHECK(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
+  if (!plan.arguments.back().is_out || tensors.empty()) return;
+  const c10::ScalarType out = stack.back().toTensor().scalar_type();
+  TORCH_CHECK_TYPE(c10::canCast(at::native::result_type(tensors), out),
+                   "torch.cat(): input types can't be cast to the desired output type ", out);
 }
 
 // The arguments of a random operator, by PyTorch's own checks: the same call on a host tensor without
@@ -202,7 +206,7 @@ Prepare prepare_for(const std::string& name) {
         {"_conj_physical", "addmm", "addmm.out", "addmm_", "baddbmm", "baddbmm.out", "baddbmm_", "bmm",
          "bmm.out", "dot", "dot.out", "mm", "mm.out", "vdot", "vdot.out"});
     add(refuse_complex_in_place, {"abs_"});
-    add(refuse_scalars, {"cat", "cat.out"});
+    add(check_concatenated, {"cat", "cat.out"});
     add(require_bool_mask, {"masked_scatter", "masked_scatter.out", "masked_scatter_"});
     add(check_draws, {"multinomial", "multinomial.out"});
     add(refuse_negative_exponent, {"pow.Tensor_Scalar", "pow_.Scalar", "pow.Tensor_Scalar_out"});

@@ -76,13 +76,21 @@ std::vector<at::Tensor> tensors_of(const c10::IValue& v) {
 }
 
 // The overload's own Meta kernel has checked its arguments: out tensors take the form it gave them.
-bool take_forms(const OpPlan& plan, const c10::Stack& stack, const std::vector<Expected>& forms) {
+bool take_forms(const OpPlan& plan, const c10::Stack& stack, const std::vector<Expected>& forms,
+                const std::optional<std::vector<Expected>>& results) {
   bool resized = false;
   size_t next = 0;
   const size_t base = stack.size() - plan.arguments.size();
   for (int target : plan.targets) {
     for (const at::Tensor& t : tensors_of(stack[base + target])) {
-      const Expected& form = forms.at(next++);
+      const Expected& form = forms.at(next);
+      const Expected* result = results && next < results->size() ? &results->at(next) : nullptr;
+      next++;
+      // Some Meta kernels of in-place operators written in Python do not look at the dtype.
+      if (result && result->dtype != c10::ScalarType::Undefined && t.defined() &&
+          !plan.arguments[target].is_out)
+        TORCH_CHECK(c10::canCast(result->dtype, t.scalar_type()), "result type ", result->dtype,
+                    " can't be cast to the desired output type ", t.scalar_type());
       if (!t.defined() || !plan.arguments[target].is_out || t.sizes() == c10::IntArrayRef(form.sizes))
         continue;
       t.resize_(form.sizes);
@@ -97,7 +105,7 @@ bool take_forms(const OpPlan& plan, const c10::Stack& stack, const std::vector<E
 // tensor was resized: the call's key is stale.
 bool fit_targets(const OpPlan& plan, const c10::Stack& stack,
                  const std::optional<std::vector<Expected>>& results) {
-  if (const auto forms = run_writing_meta(plan, stack)) return take_forms(plan, stack, *forms);
+  if (const auto forms = run_writing_meta(plan, stack)) return take_forms(plan, stack, *forms, results);
   if (!results) return false;
   const std::vector<Expected>& expected = *results;
   bool resized = false;

@@ -61,7 +61,9 @@ def one_module(
     images = changed(sample, channels_last) if first else sample
     one_call(outcome, info, module, sample, dtype, "forward")
     if images is not sample:
-        one_call(outcome, info, copy.deepcopy(module).to(memory_format=torch.channels_last), images, dtype, "layout")
+        rank = max((t.dim() for t in tree_leaves(sample.args) if isinstance(t, torch.Tensor)), default=0)
+        form = {4: torch.channels_last, 5: torch.channels_last_3d}.get(rank, torch.preserve_format)
+        one_call(outcome, info, copy.deepcopy(module).to(memory_format=form), images, dtype, "layout")
 
 
 def one_call(
