@@ -19,7 +19,7 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "native_batch_norm": {"forward": _STATISTICS, "out": _STATISTICS},
     "native_layer_norm": {"forward bfloat16": _STATISTICS},
-    "_native_batch_norm_legit": {"forward": _STATISTICS},
+    "_native_batch_norm_legit": {"forward": _STATISTICS, "out": _STATISTICS},
     "_batch_norm_with_update": {"forward bfloat16": _STATISTICS},
     "sparse_mm_reduce": {"forward": _NO_SPARSE, "gradient": _NO_SPARSE},
     "sparse_sampled_addmm": {"all": _NO_SPARSE},
