@@ -13,6 +13,7 @@
 
 #include "torch/engine.h"
 #include "torch/sized.h"
+#include "torch/transfer.h"
 
 namespace tpu::torch_shim {
 namespace {
@@ -148,6 +149,37 @@ std::vector<at::Tensor> tensors_of(const c10::IValue& v) {
   return out;
 }
 
+// What segment_reduce reads of its lengths before it runs.
+void check_segments(const OpPlan& plan, c10::Stack& stack) {
+  const at::Tensor& data = plan.argument(stack, "data").toTensor();
+  const c10::IValue &lengths = plan.argument(stack, "lengths"), &offsets = plan.argument(stack, "offsets");
+  TORCH_CHECK(plan.argument(stack, "indices").isNone(),
+              "segment_reduce(): indices based reduction is not supported yet.");
+  TORCH_CHECK(!lengths.isNone() || !offsets.isNone(),
+              "segment_reduce(): Either lengths or offsets must be defined.");
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(data.scalar_type()),
+                              "\"_segment_reduce_tpu\" not implemented for '", data.scalar_type(), "'");
+  const std::string reduce(plan.argument(stack, "reduce").toStringView());
+  static const std::set<std::string> names = {"sum", "prod", "mean", "amax", "max", "amin", "min"};
+  TORCH_CHECK(names.contains(reduce), "reduce argument must be either sum, prod, mean, amax or amin, got ",
+              reduce);
+  const at::Tensor& bounds = (offsets.isNone() ? lengths : offsets).toTensor();
+  TORCH_CHECK_NOT_IMPLEMENTED(bounds.scalar_type() == at::kLong || bounds.scalar_type() == at::kInt,
+                              "\"_segment_reduce_tpu\" not implemented for lengths of '",
+                              bounds.scalar_type(), "'");
+  const int64_t axis = c10::maybe_wrap_dim(plan.argument(stack, "axis").toInt(), data.dim());
+  TORCH_CHECK(axis == bounds.dim() - 1,
+              "segment_reduce(): Expected axis to be the last dimension of lengths but got ", axis, ".");
+  TORCH_CHECK(data.sizes().slice(0, axis) == bounds.sizes().slice(0, axis),
+              "segment_reduce(): Expected data and lengths to have the same sizes before axis");
+  if (!offsets.isNone() || plan.argument(stack, "unsafe").toBool()) return;
+  const at::Tensor host = download(bounds);
+  TORCH_CHECK(host.numel() == 0 || host.min().item<int64_t>() >= 0, "lengths contains negative value!");
+  TORCH_CHECK(host.sum(-1).eq(data.size(axis)).all().item<bool>(),
+              "segment_reduce(): Expected all rows of lengths along axis to sum to "
+              "data.size(lengths.dim()-1) when !unsafe.");
+}
+
 }  // namespace
 
 void check_overlaps(const OpPlan& plan, const c10::Stack& stack) {
@@ -201,6 +233,8 @@ Prepare prepare_for(const std::string& name) {
                            "median.dim_values",
                            "nanmedian.dim_values",
                            "mode.values",
+                           "hash_tensor",
+                           "hash_tensor.out",
                            "kthvalue.values"});
     add(resolve_conjugates,
         {"_conj_physical", "addmm", "addmm.out", "addmm_", "baddbmm", "baddbmm.out", "baddbmm_", "bmm",
@@ -208,6 +242,8 @@ Prepare prepare_for(const std::string& name) {
     add(refuse_complex_in_place, {"abs_"});
     add(check_concatenated, {"cat", "cat.out"});
     add(require_bool_mask, {"masked_scatter", "masked_scatter.out", "masked_scatter_"});
+    add(complete_range, {"histc", "histc.out"});
+    add(check_segments, {"segment_reduce"});
     add(check_draws, {"multinomial", "multinomial.out"});
     add(refuse_negative_exponent, {"pow.Tensor_Scalar", "pow_.Scalar", "pow.Tensor_Scalar_out"});
     add(check_distribution, {"normal_", "uniform_", "bernoulli_.float", "exponential_", "geometric_",

@@ -11,4 +11,8 @@ namespace tpu::torch_shim {
 /// in part. It depends on nothing but the key, so it is for a miss only.
 void check_overlaps(const OpPlan& plan, const c10::Stack& stack);
 
+/// histc's range becomes a proper one: the data's own when min and max are equal. A preparation of a call
+/// (see Prepare in engine.h). RuntimeError, as on the CPU, for a range that is none.
+void complete_range(const OpPlan& plan, c10::Stack& stack);
+
 }  // namespace tpu::torch_shim

@@ -2,12 +2,16 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/_ctc_loss.h>
+#include <ATen/ops/_ctc_loss_backward.h>
 #include <ATen/ops/_embedding_bag_dense_backward.h>
 #include <ATen/ops/index_copy.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
+
+#include "torch/transfer.h"
 
 namespace tpu::torch_shim {
 namespace {
@@ -62,11 +66,33 @@ void assert_async(const at::Tensor& self) {
   assert_async_msg(self, "Expected Tensor with single nonzero value, but got zero");
 }
 
+std::vector<int64_t> numbers(const at::Tensor& t) {
+  const at::Tensor host = (t.is_cpu() ? t : download(t)).to(at::kLong).contiguous();
+  return {host.const_data_ptr<int64_t>(), host.const_data_ptr<int64_t>() + host.numel()};
+}
+
+// Lengths are part of the loss's program.
+std::tuple<at::Tensor, at::Tensor> ctc_loss(const at::Tensor& log_probs, const at::Tensor& targets,
+                                            const at::Tensor& input_lengths, const at::Tensor& target_lengths,
+                                            int64_t blank, bool zero_infinity) {
+  return at::_ctc_loss(log_probs, targets, numbers(input_lengths), numbers(target_lengths), blank,
+                       zero_infinity);
+}
+at::Tensor ctc_loss_backward(const at::Tensor& grad, const at::Tensor& log_probs, const at::Tensor& targets,
+                             const at::Tensor& input_lengths, const at::Tensor& target_lengths,
+                             const at::Tensor& neg_log_likelihood, const at::Tensor& log_alpha, int64_t blank,
+                             bool zero_infinity) {
+  return at::_ctc_loss_backward(grad, log_probs, targets, numbers(input_lengths), numbers(target_lengths),
+                                neg_log_likelihood, log_alpha, blank, zero_infinity);
+}
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_embedding_bag_backward", embedding_bag_backward);
   m.impl("embedding_renorm_", embedding_renorm_);
   m.impl("narrow_copy", copied_part);
   m.impl("narrow_copy.out", copied_part_out);
+  m.impl("_ctc_loss.Tensor", ctc_loss);
+  m.impl("_ctc_loss_backward.Tensor", ctc_loss_backward);
   m.impl("_assert_async", assert_async);
   m.impl("_assert_async.msg", assert_async_msg);
 }

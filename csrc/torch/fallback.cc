@@ -9,12 +9,13 @@
 #include "core/base/env.h"
 #include "core/base/log.h"
 #include "torch/decompose.h"
+#include "torch/out_forms.h"
 
 namespace tpu::torch_shim {
 namespace {
 
 void host_fallback(const c10::OperatorHandle& op, c10::Stack* stack) {
-  if (run_decomposed(op, stack)) return;
+  if (run_decomposed(op, stack) || run_out_form(op, stack)) return;
   static const std::string mode = env::get("TORCH_TPU_FALLBACK");
   const c10::OperatorName& name = op.operator_name();
   const std::string full = name.name + (name.overload_name.empty() ? "" : "." + name.overload_name);

@@ -3,6 +3,7 @@
 #include <ATen/ops/eye.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/logspace.h>
+#include <ATen/ops/randperm.h>
 #include <torch/library.h>
 
 #include <cmath>
@@ -77,6 +78,10 @@ at::Tensor& logspace_out(const at::Scalar& start, const at::Scalar& end, int64_t
   return write_elements(out, at::logspace(start, end, steps, base, out.options()));
 }
 
+at::Tensor& randperm_out(int64_t n, std::optional<at::Generator> generator, at::Tensor& out) {
+  return write_to(out, at::randperm(n, std::move(generator), out.options()));
+}
+
 at::Tensor& eye_out(int64_t n, at::Tensor& out) { return write_to(out, at::eye(n, out.options())); }
 at::Tensor& eye_m_out(int64_t n, int64_t m, at::Tensor& out) {
   return write_to(out, at::eye(n, m, out.options()));
@@ -85,6 +90,7 @@ at::Tensor& eye_m_out(int64_t n, int64_t m, at::Tensor& out) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("linspace.out", linspace_out);
   m.impl("logspace.out", logspace_out);
+  m.impl("randperm.generator_out", randperm_out);
   m.impl("eye.out", eye_out);
   m.impl("eye.m_out", eye_m_out);
   m.impl("arange.start_out", arange_out);

@@ -12,24 +12,6 @@
 namespace tpu::torch_shim {
 namespace {
 
-// Names and types agree, out= arguments aside.
-bool same_arguments(const c10::FunctionSchema& sibling, const c10::FunctionSchema& functional) {
-  size_t i = 0;
-  for (const c10::Argument& a : sibling.arguments()) {
-    if (a.is_out()) continue;
-    if (i == functional.arguments().size()) return false;
-    const c10::Argument& b = functional.arguments()[i++];
-    if (a.name() != b.name() || *a.real_type() != *b.real_type()) return false;
-  }
-  return i == functional.arguments().size();
-}
-
-bool has_out(const c10::FunctionSchema& s) {
-  for (const c10::Argument& a : s.arguments())
-    if (a.is_out()) return true;
-  return false;
-}
-
 bool writes_only_self(const c10::FunctionSchema& s) {
   for (const c10::Argument& a : s.arguments())
     if (a.alias_info() && a.alias_info()->isWrite() && a.name() != s.arguments()[0].name()) return false;

@@ -73,6 +73,22 @@ uint32_t next_id() {
 
 }  // namespace
 
+bool same_arguments(const c10::FunctionSchema& sibling, const c10::FunctionSchema& functional) {
+  size_t i = 0;
+  for (const c10::Argument& a : sibling.arguments()) {
+    if (a.is_out()) continue;
+    if (i == functional.arguments().size()) return false;
+    const c10::Argument& b = functional.arguments()[i++];
+    if (a.name() != b.name() || *a.real_type() != *b.real_type()) return false;
+  }
+  return i == functional.arguments().size();
+}
+
+bool has_out(const c10::FunctionSchema& schema) {
+  return std::any_of(schema.arguments().begin(), schema.arguments().end(),
+                     [](const c10::Argument& a) { return a.is_out(); });
+}
+
 c10::IValue& OpPlan::argument(c10::Stack& stack, const char* wanted) const {
   for (size_t i = 0; i < arguments.size(); i++)
     if (arguments[i].name == wanted) return stack[stack.size() - arguments.size() + i];

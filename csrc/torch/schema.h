@@ -93,6 +93,11 @@ struct OpPlan {
   c10::IValue& argument(c10::Stack& stack, const char* name) const;
 };
 
+/// Names and types of the arguments agree, the sibling's out= arguments aside.
+bool same_arguments(const c10::FunctionSchema& sibling, const c10::FunctionSchema& functional);
+/// The schema has out= arguments.
+bool has_out(const c10::FunctionSchema& schema);
+
 /// The plan for an overload. `functional` is the overload the entry is named after when that writes no
 /// argument.
 std::unique_ptr<OpPlan> make_plan(const c10::FunctionSchema& schema, const ops::Op& entry,

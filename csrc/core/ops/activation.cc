@@ -184,6 +184,17 @@ Results glu_jvp(Call& c) {
   return d.first * s + c.tensor("glu", t) * (1.0 - s) * d.second;
 }
 
+// The forward derivative of glu_backward along grad_glu and x.
+Results glu_backward_jvp(Call& c) {
+  const DType t = c.dtype_of("x"), ct = compute_type(t);
+  Halves x(c, c.tensor("x", ct)), dx(c, c.tensor("dx", ct));
+  Value grad = c.tensor("grad_glu", ct), dgrad = c.tensor("dgrad_glu", ct);
+  Value s = sigmoid(x.second), slope = s * (1.0 - s);
+  Value first = dgrad * s + grad * slope * dx.second;
+  Value second = slope * (dgrad * x.first + grad * dx.first + grad * x.first * (1.0 - 2.0 * s) * dx.second);
+  return convert(concatenate({first, second}, x.dim), t);
+}
+
 // rrelu: negative numbers times a slope, in training a random one of [lower, upper) for each element, which
 // is kept in `noise` (1 for the others). Returns the result and the noise.
 Results random_leaky_relu(Call& c) {
@@ -231,8 +242,9 @@ void activation(Table& t) {
   t.op("threshold", threshold);
   t.op("log_sigmoid_forward", log_sigmoid_forward);
   t.op("glu", glu);
-  t.op("rrelu_with_noise rrelu_with_noise_functional", random_leaky_relu, {.infer = true});
+  t.op("rrelu_with_noise rrelu_with_noise_ rrelu_with_noise_functional", random_leaky_relu, {.infer = true});
   t.op("glu_jvp", glu_jvp, {.infer = true});
+  t.op("glu_backward_jvp", glu_backward_jvp, {.infer = true});
   t.op("_prelu_kernel", [](Call& c) -> Results {
     Value x = c.tensor("self", c.compute_dtype());
     return select(x > 0.0, x, c.tensor("weight", x.dtype()) * x);

@@ -1,6 +1,7 @@
 // Tensors made of numbers: fills, ranges, identity, index lists; and the dtype-converting copy.
 #include <cmath>
 
+#include "core/ops/indexing.h"
 #include "core/ops/math.h"
 #include "core/ops/scan.h"
 #include "core/ops/table.h"
@@ -65,11 +66,7 @@ Results triangle(Call& c) {
   edge = minimum(maximum(edge, zero), width);  // one past the last column below, the first column above
   Value length = lower ? edge : width - edge;
   Value start = scan_along(length, 0, hlo::add) - length;
-  ScatterDims at;
-  at.inserted_window_dims = {0}, at.scatter_dims_to_operand_dims = {0}, at.index_vector_dim = 1;
-  Value marks = scatter(full(c.b, 0, Type{DType::S64, {n}}), reshape(start, {rows, 1}),
-                        full(c.b, 1, Type{DType::S64, {rows}}), at, hlo::add, false, true);
-  Value row = scan_along(marks, 0, hlo::add) - number(1);
+  Value row = convert(run_numbers(c, start, n), DType::S64);
   Value column = iota(c.b, DType::S64, {n}, 0) - take_rows(start, row);
   if (!lower) column = column + take_rows(edge, row);
   return concatenate({reshape(row, {1, n}), reshape(column, {1, n})}, 0);

@@ -3,6 +3,7 @@
 
 #include "core/ops/indexing.h"
 #include "core/ops/order.h"
+#include "core/ops/scan.h"
 #include "core/ops/table.h"
 
 namespace tpu::ops {
@@ -57,9 +58,16 @@ Results embedding_backward(Call& c) {
 // The indices of an embedding bag, cut into bags.
 struct Bags {
   Value index;    // [n], in range
-  Value bag;      // [n] s32 or s64: the bag of each; `count` for an index in no bag
+  Value starts;   // [count] position_type(n): where each bag begins
+  Value bag;      // [n]: the bag of each
   Value counted;  // [n] bool: not padding
   int64_t n, count;
+
+  // How many indices each bag has, padding included.
+  Value lengths() const {
+    Value all = starts.builder().constant(n, starts.dtype());
+    return pad(slice(starts, {1}, {count}), all, {0}, {1}) - starts;
+  }
 };
 
 Value counted(Call& c, Value index) {
@@ -76,14 +84,44 @@ Bags bags(Call& c, int64_t rows_of_weight) {
   Value offsets = c.tensor("offsets");
   const bool last = c.flag("include_last_offset");
   out.count = offsets.elements() - (last ? 1 : 0);
-  // The bag of an index: how many offsets are not above it, less one.
-  const DType t = offsets.dtype();
-  Value position = iota(c.b, t, {out.n}, 0);
-  Value starts = slice(offsets, {0}, {out.count});
-  out.bag = search(starts, position, true);
-  out.bag = out.bag - like(out.bag, 1);
+  Value most = c.b.constant(out.n, offsets.dtype());
+  out.starts = convert(minimum(slice(offsets, {0}, {out.count}), most), position_type(out.n));
+  out.bag = run_numbers(c, out.starts, out.n);
   out.counted = counted(c, out.index);
   return out;
+}
+
+// The sum of each bag's rows, [count, width]. Step by step, the k-th row of all bags at once: there are as
+// many steps as the longest bag has rows, so a bag above the average length counts as several ones.
+Value sum_bags(Call& c, const Bags& in, Value table, std::optional<Value> weights, DType t) {
+  const int64_t n = in.n, count = in.count, width = table.size(1);
+  const int64_t most = std::max<int64_t>((n + count - 1) / count, 8), parts = count + n / most;
+  const DType p = in.starts.dtype();
+  const auto number = [&](int64_t v) { return c.b.constant(v, p); };
+  Value lengths = in.lengths();
+  Value needed = maximum((lengths + number(most - 1)) / number(most), number(1));
+  Value first = scan_along(needed, 0, add) - needed;  // of the parts of a bag
+  Value bag = convert(run_numbers(c, first, parts), p);
+  Value before = (iota(c.b, p, {parts}, 0) - take_rows(first, bag)) * number(most);
+  Value start = take_rows(in.starts, bag) + before;
+  Value length = minimum(take_rows(lengths, bag) - before, number(most));
+
+  Values state{
+      number(0), reduce_max(length, {0}), full(c.b, 0, {t, {parts, width}}), start, length, table, in.index,
+      in.counted};
+  if (weights) state.push_back(*weights);
+  const Values sums = while_loop(
+      state, [](const Values& v) { return v[0] < v[1]; },
+      [n](const Values& v) -> Values {
+        Value at = minimum(v[3] + v[0], v[0].builder().constant(n - 1, v[0].dtype()));
+        Value row = convert(take_rows(v[5], take_rows(v[6], at)), v[2].dtype());
+        if (v.size() > 8) row = row * unsqueeze(take_rows(v[8], at), 1);
+        Value more = (v[0] < v[4]) & take_rows(v[7], at);
+        Values next = v;
+        next[0] = v[0] + like(v[0], 1), next[2] = v[2] + select(unsqueeze(more, 1), row, like(row, 0));
+        return next;
+      });
+  return write(full(c.b, 0, {t, {count, width}}), {{0}, {bag}}, sums[2], add);
 }
 
 // _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
@@ -97,13 +135,13 @@ Results embedding_bag(Call& c) {
   const Places to{{0}, {maximum(in.bag, like(in.bag, 0))}};
   Value size = full(c.b, 0, {DType::S32, {count}}), output = full(c.b, 0, {t, {count, width}}), winner;
   if (n > 0 && count > 0) {
-    size = write(size, to, convert(in.counted, DType::S32), add);
-    Value picked = convert(take_rows(table, in.index), t);
-    if (auto weights = c.maybe("per_sample_weights", t)) picked = picked * unsqueeze(*weights, 1);
-    Value keep = broadcast_to(unsqueeze(in.counted, 1), picked.dims());
+    size = c.integer("padding_idx") < 0 ? convert(in.lengths(), DType::S32)
+                                        : write(size, to, convert(in.counted, DType::S32), add);
     if (mode != kMax) {
-      output = write(output, to, select(keep, picked, like(picked, 0)), add);
+      output = sum_bags(c, in, table, c.maybe("per_sample_weights", t), t);
     } else {
+      Value picked = convert(take_rows(table, in.index), t);
+      Value keep = broadcast_to(unsqueeze(in.counted, 1), picked.dims());
       Value best = write(full(c.b, -INFINITY, output.type()), to,
                          select(keep, picked, like(picked, -INFINITY)), maximum);
       Value some = unsqueeze(size > 0.0, 1);
@@ -174,8 +212,7 @@ Results per_sample_weights_backward(Call& c) {
     bag = c.tensor("offset2bag");
   } else {
     Value offsets = c.tensor("offsets");
-    bag = search(offsets, iota(c.b, offsets.dtype(), {index.elements()}, 0), true);
-    bag = bag - like(bag, 1);
+    bag = run_numbers(c, offsets, index.elements());
   }
   Value out = reduce_sum(take_rows(grad, bag) * take_rows(table, index), {1});
   return select(counted(c, index), out, like(out, 0));

@@ -9,17 +9,6 @@ namespace tpu::ops {
 
 using namespace hlo;
 
-namespace {
-
-// Any element of a mask is set, as the condition of a loop.
-Value any(Value mask) {
-  Dims all;
-  for (int i = 0; i < mask.rank(); i++) all.push_back(i);
-  return all.empty() ? mask : reduce_or(mask, all);
-}
-
-}  // namespace
-
 Value digamma(Value x) {
   return select(equal(x, like(x, 0)), copy_sign(full_like(x, INFINITY), -x), apply<"chlo.digamma">(x));
 }

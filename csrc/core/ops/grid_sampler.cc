@@ -139,6 +139,10 @@ Points points(Call& c) {
     }
     p.corners = grown;
   }
+  // Computed once, and not again for every channel.
+  if (x.size(1) > 1)
+    for (Corner& k : p.corners)
+      for (Value* v : {&k.index, &k.inside, &k.weight}) *v = optimization_barrier(*v);
   return p;
 }
 

@@ -174,14 +174,6 @@ Results masked_fill(Call& c) {
   return select(c.tensor("mask", DType::Bool), reshape(c.tensor("value", c.out_dtype()), {}), self);
 }
 
-// How many of mask are true before each element (exclusive), with the whole count.
-std::pair<Value, Value> ranks(Value mask, DType t) {
-  Value count = scan_along(convert(flat(mask), t), 0, add);
-  return {count - convert(flat(mask), t),
-          mask.elements() ? reshape(slice_dim(count, 0, mask.elements() - 1, mask.elements()), {})
-                          : mask.builder().constant(0, t)};
-}
-
 // The true places take the elements of source in order.
 Results masked_scatter(Call& c) {
   Value self = c.tensor("self"), mask = c.tensor("mask", DType::Bool),
@@ -190,8 +182,10 @@ Results masked_scatter(Call& c) {
   self = broadcast_to(convert(self, c.out_dtype()), dims);
   mask = broadcast_to(mask, dims);
   if (source.elements() == 0 || self.elements() == 0) return self;
-  Value rank = ranks(mask, position_type(self.elements())).first;
-  rank = minimum(rank, c.b.constant(source.elements() - 1, rank.dtype()));
+  // How many are true up to each element, less one: what is before the first true one is not used.
+  const DType t = position_type(self.elements());
+  Value rank = scan_along(convert(flat(mask), t), 0, add) - c.b.constant(1, t);
+  rank = minimum(maximum(rank, like(rank, 0)), c.b.constant(source.elements() - 1, t));
   return select(mask, reshape(take_rows(source, rank), dims), self);
 }
 
@@ -201,9 +195,9 @@ Results masked_scatter_backward(Call& c) {
   Value mask = broadcast_to(c.tensor("mask", DType::Bool), grad.dims());
   const int64_t wanted = c.out().elements();
   if (grad.elements() == 0 || wanted == 0) return full(c.b, 0, c.out());
-  auto [values, from] = compact(flat(grad), flat(mask));
-  Value count = ranks(mask, from.dtype()).second;
-  values = select(iota(c.b, from.dtype(), from.dims(), 0) < count, values, like(values, 0));
+  Value values = compact(c, flat(grad), flat(mask));
+  Value count = reduce_sum(convert(flat(mask), DType::S64), {0});
+  values = select(iota(c.b, DType::S64, values.dims(), 0) < count, values, like(values, 0));
   values = pad(values, like(values, 0), {0}, {wanted - grad.elements()});
   return reshape(values, c.out().dims);
 }
@@ -280,7 +274,7 @@ void index(Table& t) {
     const int64_t size = c.integer("size"), n = mask.elements();
     Value fill = c.b.constant(c.integer("fill_value"), DType::S64);
     if (n == 0 || c.out().elements() == 0) return broadcast_to(fill, c.out().dims);
-    Value at = compact(mask), count = ranks(mask, at.dtype()).second;
+    Value at = compact(c, mask), count = reduce_sum(convert(mask, at.dtype()), {0});
     Value rows = coordinates(at, self.dims());
     rows = select(unsqueeze(iota(c.b, at.dtype(), {n}, 0) < count, 1), rows, fill);
     return pad(rows, fill, {0, 0}, {size - n, 0});
@@ -293,7 +287,7 @@ void index(Table& t) {
          Value self = c.tensor("self"), mask = convert(flat(self), DType::Bool);
          if (mask.elements() == 0)
            return {full(c.b, 0, {DType::S64, {self.rank(), 0}}), c.b.constant(0, DType::S64)};
-         return {swap_dims(coordinates(compact(mask), self.dims()), 0, 1),
+         return {swap_dims(coordinates(compact(c, mask), self.dims()), 0, 1),
                  reduce_sum(convert(mask, DType::S64), {0})};
        },
        {.infer = true});
@@ -304,7 +298,7 @@ void index(Table& t) {
          const Dims dims = broadcast_dims(self.dims(), mask.dims());
          self = flat(broadcast_to(self, dims)), mask = flat(broadcast_to(mask, dims));
          if (mask.elements() == 0) return {self, c.b.constant(0, DType::S64)};
-         return {compact(self, mask).first, reduce_sum(convert(mask, DType::S64), {0})};
+         return {compact(c, self, mask), reduce_sum(convert(mask, DType::S64), {0})};
        },
        {.infer = true});
 }

@@ -4,6 +4,7 @@
 
 #include "core/ops/math.h"
 #include "core/ops/order.h"
+#include "core/ops/scan.h"
 
 namespace tpu::ops {
 
@@ -103,6 +104,17 @@ Value scatter_along(Value x, int dim, Value index, Value source, const Combine& 
   const int64_t n = index.elements();
   Value out = write(reshape(x, {x.elements()}), {{0}, {reshape(at, {n})}}, reshape(source, {n}), combine);
   return reshape(out, x.dims());
+}
+
+Value run_numbers(Call& c, Value starts, int64_t n) {
+  // Counted where they begin, and summed up. Those past the end count nowhere.
+  const DType t = position_type(std::max(n, starts.elements()));
+  Value marks = full(c.b, 0, {t, {n}});
+  if (starts.elements() == 0 || n == 0) return marks - like(marks, 1);
+  ScatterDims d;
+  d.inserted_window_dims = {0}, d.scatter_dims_to_operand_dims = {0}, d.index_vector_dim = 1;
+  marks = scatter(marks, unsqueeze(starts, 1), full(c.b, 1, {t, starts.dims()}), d, add, false, true);
+  return scan_along(marks, 0, add) - c.b.constant(1, t);
 }
 
 Combine combination(const std::string& name, DType dtype) {

@@ -29,6 +29,11 @@ Value write(Value x, const Places& at, Value values, const hlo::Combine& combine
 /// dimensions where it likes.
 Value scatter_along(Value x, int dim, Value index, Value source, const hlo::Combine& combine);
 
+/// For each of n positions the number of the run it lies in, -1 before the first: `starts` (1-d, of any
+/// integer type, sorted) are where runs begin; a run that begins where the next one does is empty.
+/// position_type(n).
+Value run_numbers(Call& c, Value starts, int64_t n);
+
 /// The combination for a reduction's name: sum, prod (multiply), amax, amin, mean (a sum; see reduce_places).
 /// A sum of bools is their "or".
 hlo::Combine combination(const std::string& name, DType dtype);

@@ -1,12 +1,19 @@
 #include "core/ops/math.h"
 
 #include <cmath>
+#include <numeric>
 
 namespace tpu::ops {
 
 using namespace hlo;
 
 Value all_bool(Value x, bool value) { return full(x.builder(), value, Type{DType::Bool, x.dims()}); }
+
+Value any(Value mask) {
+  Dims all(mask.rank());
+  std::iota(all.begin(), all.end(), 0);
+  return reduce_or(mask, all);
+}
 
 Value sign_bit(Value x) {
   const DType t = x.dtype();

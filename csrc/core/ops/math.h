@@ -24,6 +24,8 @@ Value apply(Value x) {
 
 /// Bool: every element true (or false).
 Value all_bool(Value x, bool value);
+/// Whether any element of a mask is set: a bool scalar, as the condition of a loop.
+Value any(Value mask);
 /// Bool: x is below zero or is -0.0 (or a NaN with its sign set); false for unsigned types and bool.
 Value sign_bit(Value x);
 /// |x| with the sign bit of y; floats.

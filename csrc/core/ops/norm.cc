@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/ops/contract.h"
+#include "core/ops/math.h"
 #include "core/ops/table.h"
 
 namespace tpu::ops {
@@ -157,6 +158,24 @@ Value vector_norm(Value x, double p, const Dims& dims) {
   return power(reduce_sum(power(a, like(a, p)), dims), like(a, 1 / p));
 }
 
+// _weight_norm_interface_backward(grad_w, saved_v, saved_g, saved_norms, dim), where w = g v / |v| with the
+// norm over all dimensions but `dim`.
+Results weight_norm_backward(Call& c) {
+  Value v = c.tensor("saved_v");
+  const DType kept = v.dtype(), t = compute_type(kept);
+  v = convert(v, t);
+  const int dim = Call::wrap(c.integer("dim"), v.rank());
+  Dims others, shape(v.rank(), 1);
+  for (int d = 0; d < v.rank(); d++)
+    if (d != dim) others.push_back(d);
+  shape[dim] = v.size(dim);
+  const Dims g_dims = c.tensor("saved_g").dims();
+  Value grad = c.tensor("grad_w", t), norm = reshape(c.tensor("saved_norms", t), shape);
+  Value along = reshape(accurate_sum(grad * v, others), shape) / norm;
+  Value grad_v = reshape(c.tensor("saved_g", t), shape) / norm * (grad - v * along / norm);
+  return {convert(grad_v, kept), convert(reshape(along, g_dims), c.dtype_of("saved_g"))};
+}
+
 }  // namespace
 
 void norm(Table& t) {
@@ -167,6 +186,7 @@ void norm(Table& t) {
   t.op("native_group_norm_backward", group_norm_backward);
   t.op("_fused_rms_norm", rms_norm);
   t.op("_fused_rms_norm_backward", rms_norm_backward);
+  t.op("_weight_norm_interface_backward", weight_norm_backward, {.infer = true});
   // Each slice along dim with a p-norm over maxnorm is scaled down to it.
   t.op("renorm",
        [](Call& c) -> Results {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ops/scan.h"
+
 namespace tpu::ops {
 
 using namespace hlo;
@@ -121,18 +123,34 @@ Value best(Call& c, Value x, int64_t k, bool largest) {
                   text("k = ", k, " : i64"), {})[1];
 }
 
-Value compact(Value mask) {
+namespace {
+
+// x without the elements where the mask is false, by a scatter: they are sent past the end.
+Value compact_by_scatter(Call& c, Value x, Value mask) {
   const int64_t n = mask.elements();
   const DType t = position_type(2 * n);
-  Value position = iota(mask.builder(), t, {n}, 0);
-  Value key = select(mask, position, position + mask.builder().constant(n, t));
-  Value sorted = sort({key}, 0, false, [](const Values& l, const Values& r) { return l[0] < r[0]; })[0];
-  return minimum(sorted, mask.builder().constant(std::max<int64_t>(n - 1, 0), t));
+  Value place = scan_along(convert(mask, t), 0, add) - c.b.constant(1, t);
+  place = select(mask, place, c.b.constant(n, t));
+  ScatterDims d;
+  d.inserted_window_dims = {0}, d.scatter_dims_to_operand_dims = {0}, d.index_vector_dim = 1;
+  return scatter(full_like(x, 0), unsqueeze(place, 1), x, d, nullptr);
 }
 
-std::pair<Value, Value> compact(Value x, Value mask) {
-  Value from = compact(mask);
-  return {take_rows(x, from), from};
+}  // namespace
+
+Value compact(Call& c, Value mask) {
+  const int64_t n = mask.elements();
+  const DType t = position_type(2 * n);
+  Value position = iota(c.b, t, {n}, 0);
+  if (c.lowering.platform == Platform::Cpu) return compact_by_scatter(c, position, mask);
+  Value key = select(mask, position, position + c.b.constant(n, t));
+  Value sorted = sort({key}, 0, false, [](const Values& l, const Values& r) { return l[0] < r[0]; })[0];
+  return minimum(sorted, c.b.constant(std::max<int64_t>(n - 1, 0), t));
+}
+
+Value compact(Call& c, Value x, Value mask) {
+  if (c.lowering.platform == Platform::Cpu) return compact_by_scatter(c, x, mask);
+  return take_rows(x, compact(c, mask));
 }
 
 }  // namespace tpu::ops

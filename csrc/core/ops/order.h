@@ -23,9 +23,9 @@ std::pair<Value, Value> order(Call& c, Value x, int dim, bool descending);
 Value best(Call& c, Value x, int64_t k, bool largest);
 
 /// The elements of the 1-d `x` where the 1-d `mask` is true, first and in their order; what follows is
-/// unspecified. Also where they came from (position_type).
-std::pair<Value, Value> compact(Value x, Value mask);
-/// Positions only.
-Value compact(Value mask);
+/// unspecified.
+Value compact(Call& c, Value x, Value mask);
+/// Where they come from (position_type), in range.
+Value compact(Call& c, Value mask);
 
 }  // namespace tpu::ops

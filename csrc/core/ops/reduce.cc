@@ -151,6 +151,14 @@ Results log_sum_exp(Call& c) {
   return shaped(c, log(accurate_sum(exp(shifted), dims)) + convert(top, x.dtype()));
 }
 
+// hash_tensor: the exclusive or of the elements' bits, as doubles or 64-bit integers.
+Results hash(Call& c) {
+  Value x = c.tensor("self");
+  x = is_float(x.dtype()) ? bitcast(convert(x, DType::F64), DType::U64)
+                          : convert(convert(x, DType::S64), DType::U64);
+  return shaped(c, hlo::reduce(x, like(x, 0), reduced_dims(c, x), logical_xor));
+}
+
 }  // namespace
 
 void reduce(Table& t) {
@@ -164,6 +172,7 @@ void reduce(Table& t) {
   t.op("amax max", extreme<reduce_max>);
   t.op("amin min", extreme<reduce_min>);
   t.op("aminmax", both_extremes);
+  t.op("hash_tensor", hash);
   t.op("max.dim", extreme_and_index<true>);
   t.op("min.dim", extreme_and_index<false>);
   t.op("argmax", index_of_extreme<true>);

@@ -8,9 +8,10 @@ namespace tpu::ops {
 
 using namespace hlo;
 
-namespace {
+// Reductions of segments; a part of the scan family.
+void segments(Table& t);
 
-using Combine = std::function<Value(Value, Value)>;
+namespace {
 
 // Doubling: after step k each element covers 2^k predecessors. For short extents.
 Value scan_by_doubling(Value x, int dim, const Combine& combine) {
@@ -107,6 +108,7 @@ void scan(Table& t) {
   t.op("logcumsumexp _logcumsumexp", cumulative<log_add_exp>);
   t.op("cummax", cumulative_extreme<hlo::maximum>);
   t.op("cummin", cumulative_extreme<hlo::minimum>);
+  segments(t);
 }
 
 }  // namespace tpu::ops

@@ -2,7 +2,6 @@
 #include <numeric>
 
 #include "core/ops/indexing.h"
-#include "core/ops/order.h"
 #include "core/ops/scan.h"
 #include "core/ops/table.h"
 
@@ -219,8 +218,8 @@ void shape(Table& t) {
   t.op("repeat_interleave.Tensor", [](Call& c) -> Results {
     Value repeats = c.tensor("repeats", DType::S64);
     if (c.out().elements() == 0) return full(c.b, 0, c.out());
-    Value ends = scan_along(repeats, 0, add);
-    return search(ends, iota(c.b, DType::S64, c.out().dims, 0), true);
+    Value starts = scan_along(repeats, 0, add) - repeats;
+    return run_numbers(c, starts, c.out().elements());
   });
   t.op("tril", triangle<true>);
   t.op("triu", triangle<false>);

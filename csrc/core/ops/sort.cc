@@ -10,8 +10,9 @@ namespace tpu::ops {
 
 using namespace hlo;
 
-// Distinct values; a part of the sort family.
+// Distinct values and counts in bins; parts of the sort family.
 void unique(Table& t);
+void histogram(Table& t);
 
 namespace {
 
@@ -149,34 +150,6 @@ Results isin(Call& c) {
   return reshape(found, c.out().dims);
 }
 
-// How many of `bin` are 0, 1, ..., bins - 1 (others count nowhere), each with its weight.
-Value count_bins(Value bin, Value weight, int64_t bins) {
-  Builder& b = bin.builder();
-  if (bin.elements() == 0 || bins == 0) return full(b, 0, {weight.dtype(), {bins}});
-  // One place past the end takes those that count nowhere.
-  Value place = select((bin >= like(bin, 0)) & (bin < b.constant(bins, bin.dtype())), bin,
-                       b.constant(bins, bin.dtype()));
-  Value out = write(full(b, 0, {weight.dtype(), {bins + 1}}), {{0}, {place}}, weight, add);
-  return slice(out, {0}, {bins});
-}
-
-// histc(self, bins, min, max): equal bins over [min, max]; over the data's range when both are equal.
-Results histc(Call& c) {
-  const DType own = c.dtype_of("self"), t = is_float(own) ? compute_type(own) : DType::F64;
-  Value x = flat(c.tensor("self", t));
-  const int64_t bins = c.integer("bins");
-  if (x.elements() == 0) return full(c.b, 0, c.out());
-  Value low = c.scalar("min", t), high = c.scalar("max", t), unset = equal(low, high);
-  low = select(unset, reduce_min(x, {0}), low);
-  high = select(unset, reduce_max(x, {0}), high);
-  Value point = equal(low, high);
-  low = select(point, low - 1.0, low), high = select(point, high + 1.0, high);
-  Value bin = convert((x - low) * static_cast<double>(bins) / (high - low), DType::S32);
-  bin = minimum(bin, c.b.constant(bins - 1, DType::S32));
-  bin = select((x >= low) & (x <= high), bin, like(bin, -1));
-  return count_bins(bin, full(c.b, 1, {DType::S32, bin.dims()}), bins);
-}
-
 }  // namespace
 
 void sort(Table& t) {
@@ -188,7 +161,6 @@ void sort(Table& t) {
   t.op("mode", mode);
   t.op("searchsorted.Tensor searchsorted.Scalar bucketize.Tensor bucketize.Scalar", searchsorted);
   t.op("isin.Tensor_Tensor isin.Tensor_Scalar isin.Scalar_Tensor", isin);
-  t.op("histc", histc);
 
   // tpu::equal(self, other): of one shape and not empty; true when all elements are equal
   t.op("tpu::equal",
@@ -198,19 +170,7 @@ void sort(Table& t) {
        },
        {.infer = true});
   unique(t);
-  // tpu::bincount_sized(self, weights, [size]): bincount for a size that holds every value; f32 or f64
-  // weights
-  t.op("tpu::bincount_sized",
-       [](Call& c) -> Results {
-         Value x = c.tensor("self", DType::S64);
-         const int64_t size = c.ints("size")[0];
-         if (!c.has("weights"))
-           return convert(count_bins(x, full(c.b, 1, {DType::S32, x.dims()}), size), DType::S64);
-         Value weights = c.tensor("weights");
-         if (weights.dtype() != DType::F32) weights = convert(weights, DType::F64);
-         return count_bins(x, weights, size);
-       },
-       {.infer = true});
+  histogram(t);
 }
 
 }  // namespace tpu::ops

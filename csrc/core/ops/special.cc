@@ -11,6 +11,9 @@ namespace tpu::ops {
 
 using namespace hlo;
 
+// Derivatives of samples; a part of the special family.
+void gamma_gradients(Table& t);
+
 namespace {
 
 // Chebyshev coefficients, computed from the functions themselves with 40 digits.
@@ -129,6 +132,7 @@ std::string each_form(const std::string& name) {
 }  // namespace
 
 void special(Table& t) {
+  gamma_gradients(t);
   t.unary<hlo::erf>("erf");
   t.unary<erfc>("erfc");
   t.unary<apply<"chlo.erf_inv">>("erfinv");

@@ -8,9 +8,9 @@ const Table& Table::get() {
   static const Table* table = [] {
     auto* t = new Table;
     for (auto family :
-         {activation, attention, ops::binary, conv, creation, embedding,  foreach, index,    loss,
-          matmul,     norm,      optim,       pad,  pool,     random,     reduce,  resample, rnn,
-          scan,       shape,     softmax,     sort, special,  ops::unary, views})
+         {activation, attention, ops::binary, conv,  creation, embedding, ops::fft, foreach,    index,
+          loss,       matmul,    norm,        optim, pad,      pool,      quantize, random,     reduce,
+          resample,   rnn,       scan,        shape, softmax,  sort,      special,  ops::unary, views})
       family(*t);
     return t;
   }();

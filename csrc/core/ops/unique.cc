@@ -33,7 +33,7 @@ Runs runs(Call& c, Value start) {
   const DType t = position_type(2 * n);
   Value run = scan_along(convert(start, t), 0, add) - c.b.constant(1, t);
   Value last = slice(run, {n - 1}, {n}), number = last + like(last, 1);
-  Value from = compact(start), j = iota(c.b, t, {n}, 0);
+  Value from = compact(c, start), j = iota(c.b, t, {n}, 0);
   Value end = pad(slice(from, {1}, {n}), c.b.constant(n, t), {0}, {1});
   end = select(j < last, end, c.b.constant(n, t));
   return {from, convert(run, DType::S64), convert(end - from, DType::S64),
