@@ -328,7 +328,7 @@ Kernels all() {
   TPU_META(upsample_trilinear3d_backward_grad_input, upsample_trilinear3d_backward_symint_outf)
   TPU_META(upsample_trilinear3d_backward, upsample_trilinear3d_backward_symint) TPU_META(xlogy_Tensor, xlogy)
   TPU_META(xlogy__Tensor, xlogy_) TPU_META(xlogy_OutTensor, xlogy_outf)
-  // clang-format on
+      // clang-format on
       return kernels;
 }
 

@@ -68,7 +68,8 @@ bool has_meta(const c10::OperatorHandle& op) {
 void call_meta(const c10::OperatorHandle& op, c10::Stack& meta) {
   at::AutoDispatchBelowADInplaceOrView below;
   const c10::DispatchKeySet key(c10::DispatchKey::Meta);
-  if (const c10::KernelFunction* kernel = cpp_meta(op.operator_name())) return kernel->callBoxed(op, key, &meta);
+  if (const c10::KernelFunction* kernel = cpp_meta(op.operator_name()))
+    return kernel->callBoxed(op, key, &meta);
   log("dispatch", c10::toString(op.operator_name()) + ": asking PyTorch's Meta kernel, maybe a Python one");
   try {
     op.redispatchBoxed(key, &meta);

@@ -3,6 +3,7 @@
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
@@ -13,7 +14,25 @@ namespace {
 
 using Handle = std::optional<c10::OperatorHandle>;
 
-// Structured operators call their out= form: they would come back here.
+/// The out= forms that are running on this thread: a functional form that calls its own comes back here.
+class Running {
+ public:
+  explicit Running(const c10::OperatorName& name) { names().push_back(name); }
+  ~Running() { names().pop_back(); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  static bool has(const c10::OperatorName& name) {
+    return std::find(names().begin(), names().end(), name) != names().end();
+  }
+
+ private:
+  static std::vector<c10::OperatorName>& names() {
+    thread_local std::vector<c10::OperatorName> all;
+    return all;
+  }
+};
+
+// Structured operators always call their out= form.
 bool runs_alone(const c10::OperatorHandle& op) {
   return !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
 }
@@ -47,8 +66,10 @@ void assign(const at::Tensor& out, const at::Tensor& result) {
 }  // namespace
 
 bool run_out_form(const c10::OperatorHandle& op, c10::Stack* stack) {
+  if (Running::has(op.operator_name())) return false;
   const Handle functional = functional_of(op);
   if (!functional) return false;
+  const Running running(op.operator_name());
   const auto& arguments = op.schema().arguments();
   const size_t base = stack->size() - arguments.size();
   c10::Stack inner, outs;

@@ -135,11 +135,14 @@ Labels labels(Call& c) {
   return {x, target, counts, label, select(counted, maximum(d, like(d, 0)), full_like(d, 0))};
 }
 
+// Its own types: PyTorch's Meta kernel makes a vector of the loss of one row, which is a scalar.
 Results multilabel_margin(Call& c) {
+  Value self = c.tensor("self");
   const Labels l = labels(c);
   Value cost = reduce_sum(l.margin, {1, 2}) / static_cast<double>(l.scores.size(1));
-  if (c.tensor("self").rank() < 2) cost = reshape(cost, {});
-  return {reduce_loss(c, cost), reshape(convert(l.label, c.out_dtype(1)), c.out(1).dims)};
+  if (self.rank() < 2) cost = reshape(cost, {});
+  return {convert(reduce_loss(c, cost), self.dtype()),
+          reshape(convert(l.label, self.dtype()), c.tensor("target").dims())};
 }
 
 Results multilabel_margin_backward(Call& c) {
@@ -165,7 +168,7 @@ void class_losses(Table& t) {
   t.op("nll_loss_backward nll_loss2d_backward", nll_backward);
   t.op("multi_margin_loss", multi_margin, {.fixed = {"p"}});
   t.op("multi_margin_loss_backward", multi_margin_backward, {.fixed = {"p"}, .infer = true});
-  t.op("multilabel_margin_loss_forward", multilabel_margin);
+  t.op("multilabel_margin_loss_forward", multilabel_margin, {.infer = true});
   t.op("multilabel_margin_loss_backward", multilabel_margin_backward, {.infer = true});
 }
 

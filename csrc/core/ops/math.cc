@@ -7,6 +7,8 @@ namespace tpu::ops {
 
 using namespace hlo;
 
+Value conjugate(Value x) { return is_complex(x.dtype()) ? complex(real(x), negate(imag(x))) : x; }
+
 Value all_bool(Value x, bool value) { return full(x.builder(), value, Type{DType::Bool, x.dims()}); }
 
 Value any(Value mask) {

@@ -22,6 +22,8 @@ Value apply(Value x) {
   return x.builder().emit(name.text, {x}, x.type());
 }
 
+/// The complex conjugate; a real x as it is.
+Value conjugate(Value x);
 /// Bool: every element true (or false).
 Value all_bool(Value x, bool value);
 /// Whether any element of a mask is set: a bool scalar, as the condition of a loop.

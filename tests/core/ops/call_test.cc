@@ -208,7 +208,8 @@ TEST(Call, IndexMovesClampsAndReports) {
              m.lowering.faults()};
   ASSERT_EQ(m.lowering.parameters().checks.size(), 3u);
   EXPECT_EQ(m.lowering.parameters().checks[1].op, "op");
-  EXPECT_EQ(m.lowering.parameters().checks[1].message, "index # is out of bounds for dimension 1 with size 5");
+  EXPECT_EQ(m.lowering.parameters().checks[1].message,
+            "index # is out of bounds for dimension 1 with size 5");
   const std::string module = m.lowering.b.finish(out);
   auto got = execute(module, {array(DType::S64, {4}, {0, -1, 2, -3}), array(DType::S32, {2}, {4, 0}),
                               array(DType::U8, {2}, {199, 0})});
