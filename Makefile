@@ -1,4 +1,4 @@
-# One command each: make setup | demo | test | lint | format | sanitize | bench | operators | clean.
+# One command each: make setup | demo | test | lint | format | sanitize | bench | clean.
 # Each works alone on a fresh machine with Python 3.11, g++ 12, make and git; what is up to date is not done again.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -77,10 +77,6 @@ demo: setup
 
 bench: setup
 	@$(BIN)/python benchmarks/run.py
-
-.PHONY: operators
-operators: setup # the TPU compiler's verdicts anew: torch_tpu/operators.json and docs/operators.md
-	@$(BIN)/python tests/aot/operators.py
 
 # ---------------------------------------------------------------- test
 .PHONY: test test-core test-python sanitize

@@ -1,4 +1,4 @@
-"""python -m torch_tpu env | info | ops"""
+"""python -m torch_tpu env | info"""
 
 import sys
 

@@ -40,22 +40,3 @@ def test_an_unknown_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["fly"])
     assert "env" in capsys.readouterr().err
-
-
-def test_ops(capsys):
-    assert cli.main(["ops", "gelu", "--json"]) == 0
-    rows = {row["operator"]: row for row in json.loads(capsys.readouterr().out)}
-    assert rows["gelu"]["runs"] == "device"
-    assert "float32" in rows["gelu"]["dtypes"]
-    assert cli.main(["ops", "gelu", "--markdown"]) == 0
-    assert "| `gelu` | device | " in capsys.readouterr().out
-    assert cli.main(["ops", "gelu_backward"]) == 0
-    assert capsys.readouterr().out.split()[:2] == ["gelu_backward", "device"]
-    assert cli.main(["ops", "no such operator"]) == 1
-
-
-def test_ops_that_are_no_entries():
-    runs = {row["operator"]: row["runs"] for row in cli.operators()}
-    assert {"device", "decomposed", "host"} == set(runs.values())
-    assert "add_.Tensor" not in runs
-    assert "add.out" not in runs
