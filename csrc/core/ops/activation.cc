@@ -30,7 +30,6 @@ Value silu(Value x) { return x / (1.0 + exp(-x)); }
 Value mish(Value x) { return x * tanh(softplus(x)); }
 Value hard_sigmoid(Value x) { return relu6(x + 3) / 6; }
 Value hard_swish(Value x) { return x * relu6(x + 3) / 6; }
-Value conjugate(Value x) { return is_complex(x.dtype()) ? complex(real(x), -imag(x)) : x; }
 
 // elu: x > 0 ? scale x : scale alpha (exp(input_scale x) - 1)
 Results elu(Call& c) {

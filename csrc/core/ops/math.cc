@@ -6,6 +6,8 @@ namespace tpu::ops {
 
 using namespace hlo;
 
+Value conjugate(Value x) { return is_complex(x.dtype()) ? complex(real(x), negate(imag(x))) : x; }
+
 Value all_bool(Value x, bool value) { return full(x.builder(), value, Type{DType::Bool, x.dims()}); }
 
 Value sign_bit(Value x) {

@@ -22,6 +22,8 @@ Value apply(Value x) {
   return x.builder().emit(name.text, {x}, x.type());
 }
 
+/// The complex conjugate; a real x as it is.
+Value conjugate(Value x);
 /// Bool: every element true (or false).
 Value all_bool(Value x, bool value);
 /// Bool: x is below zero or is -0.0 (or a NaN with its sign set); false for unsigned types and bool.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/contract.h"
+#include "core/ops/math.h"
 #include "core/ops/table.h"
 
 namespace tpu::ops {
@@ -111,8 +112,6 @@ Value mm(Call& c, const char* x, const char* y) {
 Value bmm(Call& c, const char* x, const char* y) {
   return product(c, c.tensor(x), c.tensor(y), {0}, {0}, {2}, {1});
 }
-
-Value conjugate(Value x) { return is_complex(x.dtype()) ? complex(real(x), negate(imag(x))) : x; }
 
 Value scalar_at(Value vector, Value i) { return reshape(dynamic_slice(vector, {i}, {1}), {}); }
 

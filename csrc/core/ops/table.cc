@@ -6,9 +6,9 @@ const Table& Table::get() {
   static const Table* table = [] {
     auto* t = new Table;
     for (auto family :
-         {activation, attention, ops::binary, conv, creation, embedding,  foreach, index,    loss,
-          matmul,     norm,      optim,       pad,  pool,     random,     reduce,  resample, rnn,
-          scan,       shape,     softmax,     sort, special,  ops::unary, views})
+         {activation, attention, ops::binary, conv,    creation, embedding, foreach,    index,  linalg,
+          loss,       matmul,    norm,        optim,   pad,      pool,      random,     reduce, resample,
+          rnn,        scan,      shape,       softmax, sort,     special,   ops::unary, views})
       family(*t);
     return t;
   }();

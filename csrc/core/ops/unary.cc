@@ -31,7 +31,6 @@ Value round_down(Value x) { return is_float(x.dtype()) ? floor(x) : x; }
 Value round_up(Value x) { return is_float(x.dtype()) ? ceil(x) : x; }
 Value fraction(Value x) { return x - truncate(x); }
 Value reciprocal(Value x) { return 1.0 / x; }
-Value conjugate(Value x) { return is_complex(x.dtype()) ? complex(real(x), -imag(x)) : x; }
 Value to_degrees(Value x) { return x * (1 / kDegree); }
 Value to_radians(Value x) { return x * kDegree; }
 
