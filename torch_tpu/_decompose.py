@@ -8,15 +8,17 @@ from typing import Any
 
 import torch
 
-from torch_tpu import _C, _capture
+from torch_tpu import _C, _capture, _linalg
 
 
 @functools.cache
 def table() -> dict[Any, Callable[..., Any]]:
-    """PyTorch's decompositions of every operator that the operator table does not lower itself."""
+    """Decompositions of operators that the operator table does not lower itself: PyTorch's and ours."""
     from torch._decomp import decomposition_table
 
-    return {op: f for op, f in decomposition_table.items() if not _capture.has_entry(op)}
+    return {
+        op: f for op, f in {**decomposition_table, **_linalg.decompositions()}.items() if not _capture.has_entry(op)
+    }
 
 
 def decompose(name: str, overload: str, arguments: list[Any]) -> Any:

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "torch/engine.h"
+#include "torch/linalg.h"
 #include "torch/sized.h"
 
 namespace tpu::torch_shim {
@@ -140,6 +141,10 @@ Prepare prepare_for(const std::string& name) {
     add(resolve_conjugates,
         {"_conj_physical", "addmm", "addmm.out", "addmm_", "baddbmm", "baddbmm.out", "baddbmm_", "bmm",
          "bmm.out", "dot", "dot.out", "mm", "mm.out", "vdot", "vdot.out"});
+    add(check_svd, {"_linalg_svd", "_linalg_svd.U"});
+    add(check_eig, {"linalg_eig", "linalg_eig.out"});
+    add(check_eigh, {"_linalg_eigh", "_linalg_eigh.eigenvalues"});
+    add(check_cholesky_inverse, {"cholesky_inverse", "cholesky_inverse.out"});
     add(check_draws, {"multinomial", "multinomial.out"});
     add(refuse_negative_exponent, {"pow.Tensor_Scalar", "pow_.Scalar", "pow.Tensor_Scalar_out"});
     add(check_distribution, {"normal_", "uniform_", "bernoulli_.float", "exponential_", "geometric_",

@@ -19,7 +19,9 @@ void run(const OpPlan& plan, c10::Stack* stack);
 class Kernel final : public c10::OperatorKernel {
  public:
   explicit Kernel(std::shared_ptr<const OpPlan> plan) : plan_(std::move(plan)) {}
-  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, c10::Stack* stack) { run(*plan_, stack); }
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, c10::Stack* stack) {
+    (plan_->around ? plan_->around : run)(*plan_, stack);
+  }
 
  private:
   std::shared_ptr<const OpPlan> plan_;

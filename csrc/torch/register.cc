@@ -8,6 +8,7 @@
 
 #include "core/base/log.h"
 #include "torch/engine.h"
+#include "torch/linalg.h"
 
 namespace tpu::torch_shim {
 namespace {
@@ -106,6 +107,8 @@ void register_table() {
       return;  // a hand-written kernel in this folder
     std::shared_ptr<OpPlan> plan = make_plan(op.schema(), entry, std::move(functional));
     plan->prepare = prepare_for(full);
+    if (std::find(plan->names->begin(), plan->names->end(), "check_errors") != plan->names->end())
+      plan->around = run_checked;
     library->impl(full.substr(6).c_str(),
                   torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(plan)));
     registered.insert(std::move(full));

@@ -85,6 +85,8 @@ struct OpPlan {
   /// Runs before the key is made and may change the arguments: gives an out tensor its size, turns masks into
   /// indices.
   void (*prepare)(const OpPlan& plan, c10::Stack& stack) = nullptr;
+  /// Runs the call instead of the engine's run(), which it calls.
+  void (*around)(const OpPlan& plan, c10::Stack* stack) = nullptr;
 
   /// Position of an argument counted from the stack's end, for `prepare`.
   c10::IValue& argument(c10::Stack& stack, const char* name) const;

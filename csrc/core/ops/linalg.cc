@@ -157,7 +157,27 @@ Value inverse_order(Value order) {
   return unsqueeze(scatter(full_like(positions, 0), order, positions, d, nullptr, true), 2);
 }
 
+namespace {
+
+// S32 of each matrix: 1 when it has numbers that are not finite.
+Results not_finite(Call& c) {
+  Value a = matrices(c, "self");
+  return reshape(convert(logical_not(all_finite(as_batch(a))), DType::S32), batch_of(a.dims()));
+}
+
+// S32 of each matrix: the first zero on its diagonal, counted from 1, or 0.
+Results zero_on_diagonal(Call& c) {
+  Value a = matrices(c, "self");
+  Value zero = equal(diagonal(as_batch(a)), like(a, 0)), none = c.b.constant(0, DType::S32);
+  auto [found, place] = arg_reduce(zero, 1, true, DType::S32);
+  return reshape(select(found, place + 1.0, none), batch_of(a.dims()));
+}
+
+}  // namespace
+
 void linalg(Table& t) {
+  t.op("tpu::not_finite", not_finite);
+  t.op("tpu::zero_on_diagonal", zero_on_diagonal);
   linalg_cholesky(t);
   linalg_triangular(t);
   linalg_eig(t);
