@@ -7,10 +7,10 @@ namespace tpu::ops {
 const Table& Table::get() {
   static const Table* table = [] {
     auto* t = new Table;
-    for (auto family : {activation, attention, ops::binary, conv,   creation, embedding,  ops::fft,
-                        foreach,    index,     linalg,      loss,   matmul,   norm,       optim,
-                        pad,        pool,      quantize,    random, reduce,   resample,   rnn,
-                        scan,       shape,     softmax,     sort,   special,  ops::unary, views})
+    for (auto family :
+         {activation, attention, ops::binary, conv,  creation, embedding, ops::fft, foreach,    index,
+          loss,       matmul,    norm,        optim, pad,      pool,      quantize, random,     reduce,
+          resample,   rnn,       scan,        shape, softmax,  sort,      special,  ops::unary, views})
       family(*t);
     return t;
   }();
