@@ -139,16 +139,6 @@ bool is_read_again(const std::string& overload, const std::string& argument) {
   return all.contains(base) || (argument != "self" && all_but_self.contains(base));
 }
 
-std::vector<at::Tensor> tensors_of(const c10::IValue& v) {
-  if (v.isTensor()) return {v.toTensor()};
-  if (v.isTensorList()) return v.toTensorVector();
-  std::vector<at::Tensor> out;
-  if (v.isOptionalTensorList())
-    for (const c10::IValue& e : v.toListRef())
-      if (!e.isNone()) out.push_back(e.toTensor());
-  return out;
-}
-
 // What segment_reduce reads of its lengths before it runs.
 void check_segments(const OpPlan& plan, c10::Stack& stack) {
   const at::Tensor& data = plan.argument(stack, "data").toTensor();
@@ -181,6 +171,16 @@ void check_segments(const OpPlan& plan, c10::Stack& stack) {
 }
 
 }  // namespace
+
+std::vector<at::Tensor> tensors_of(const c10::IValue& v) {
+  if (v.isTensor()) return {v.toTensor()};
+  if (v.isTensorList()) return v.toTensorVector();
+  std::vector<at::Tensor> out;
+  if (v.isOptionalTensorList())
+    for (const c10::IValue& e : v.toListRef())
+      if (!e.isNone()) out.push_back(e.toTensor());
+  return out;
+}
 
 void check_overlaps(const OpPlan& plan, const c10::Stack& stack) {
   const size_t base = stack.size() - plan.arguments.size();

@@ -15,4 +15,7 @@ void check_overlaps(const OpPlan& plan, const c10::Stack& stack);
 /// (see Prepare in engine.h). RuntimeError, as on the CPU, for a range that is none.
 void complete_range(const OpPlan& plan, c10::Stack& stack);
 
+/// The tensors of an argument: one, a list, or those of an optional list that are not None. Empty for others.
+std::vector<at::Tensor> tensors_of(const c10::IValue& argument);
+
 }  // namespace tpu::torch_shim

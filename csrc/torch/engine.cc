@@ -68,13 +68,6 @@ std::string signature(const OpPlan& plan, const c10::Stack& stack) {
   return out + ")";
 }
 
-// The tensors a target argument names, one or a list.
-std::vector<at::Tensor> tensors_of(const c10::IValue& v) {
-  if (v.isNone()) return {};
-  if (v.isTensor()) return {v.toTensor()};
-  return v.toTensorVector();
-}
-
 // The overload's own Meta kernel has checked its arguments: out tensors take the form it gave them.
 bool take_forms(const OpPlan& plan, const c10::Stack& stack, const std::vector<Expected>& forms,
                 const std::optional<std::vector<Expected>>& results) {

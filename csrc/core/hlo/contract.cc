@@ -6,9 +6,9 @@
 namespace tpu::hlo {
 namespace {
 
-std::string precision_config(Precision precision) {
+std::string precision_config(Builder& b) {
   static const char* names[] = {"HIGHEST", "HIGH", "DEFAULT"};
-  const char* p = names[static_cast<int>(precision)];
+  const char* p = names[static_cast<int>(b.precision())];
   return text("precision_config = [#stablehlo<precision ", p, ">, #stablehlo<precision ", p, ">]");
 }
 
@@ -34,7 +34,7 @@ std::string roles(int64_t first, const char* first_name, int64_t second, const c
 }  // namespace
 
 Value dot_general(Value x, Value y, const Dims& x_batch, const Dims& y_batch, const Dims& x_contract,
-                  const Dims& y_contract, std::optional<DType> result, std::optional<Precision> precision) {
+                  const Dims& y_contract, std::optional<DType> result) {
   Dims dims;
   for (int64_t d : x_batch) dims.push_back(x.dims()[d]);
   const auto rest = [&dims](Value v, const Dims& batch, const Dims& contract) {
@@ -49,8 +49,7 @@ Value dot_general(Value x, Value y, const Dims& x_batch, const Dims& y_batch, co
       "stablehlo.dot_general", {x, y}, Type{result.value_or(x.dtype()), dims},
       text("dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = ", list(x_batch),
            ", rhs_batching_dimensions = ", list(y_batch), ", lhs_contracting_dimensions = ", list(x_contract),
-           ", rhs_contracting_dimensions = ", list(y_contract), ">, ",
-           precision_config(precision.value_or(x.builder().precision()))));
+           ", rhs_contracting_dimensions = ", list(y_contract), ">, ", precision_config(x.builder())));
 }
 
 Value convolution(Value x, Value kernel, const ConvDims& d, const ConvWindow& w, int64_t feature_groups,
@@ -77,7 +76,7 @@ Value convolution(Value x, Value kernel, const ConvDims& d, const ConvWindow& w,
            roles(d.kernel_output, "o", d.kernel_input, "i", d.kernel_spatial), "->",
            roles(d.output_batch, "b", d.output_feature, "f", d.output_spatial),
            ">, feature_group_count = ", feature_groups, " : i64, batch_group_count = ", batch_groups,
-           " : i64, ", precision_config(x.builder().precision())));
+           " : i64, ", precision_config(x.builder())));
 }
 
 }  // namespace tpu::hlo

@@ -178,11 +178,9 @@ Value highest(Builder& b, DType dtype);
 
 // ---- contraction
 /// Batch and contracting dimensions by index; result is batch, then the rest of x, then the rest of y.
-/// `result` dtype may be wider than the operands' (accumulation type). The builder's precision unless one is
-/// given.
+/// `result` dtype may be wider than the operands' (accumulation type). Honours the builder's precision.
 Value dot_general(Value x, Value y, const Dims& x_batch, const Dims& y_batch, const Dims& x_contract,
-                  const Dims& y_contract, std::optional<DType> result = {},
-                  std::optional<Precision> precision = {});
+                  const Dims& y_contract, std::optional<DType> result = {});
 struct ConvDims {  // positions of each role in the operand's dimensions
   int64_t input_batch, input_feature, kernel_input, kernel_output, output_batch, output_feature;
   Dims input_spatial, kernel_spatial, output_spatial;
